@@ -32,7 +32,7 @@ KEYS = frozenset(
     latency_worst absence duplicate unsteady count readings first comparison compared better worse new missing
     remaining resolved now trend written size switch run scope versions id folder started ended endpoints subset
     only limit resumed image host_network machine_id kernel perftest version drivers release collection cluster
-    fault unmeasured paths levels traffic group peer_group sensitivity
+    fault unmeasured paths levels traffic group peer_group sensitivity pkey
     """.splitlines()
     for word in line.split()
 )

@@ -11,6 +11,7 @@ from ...intent.kinds import KINDS
 from ..diagnosis.absence import FIRM, LOST, WEAK, Shown, absence, combined, overload, overloaded
 from ..diagnosis.fan import VOID
 from ..readings.counters import link_went_down, sentences
+from ..readings.exchange import path_refused
 from ..readings.perftest import Run, Sample, reading
 from ..readings.tester_log import Log
 from ..schedule.schedule import Measurement, Round, star_of
@@ -24,11 +25,13 @@ from .session import (
     State,
     addresses_used,
     asked_exchange,
+    described_grh,
     expectation_of,
     faults,
     gpu_of,
     late_hosts,
     low_link,
+    partitions,
     shown_by,
 )
 
@@ -50,6 +53,9 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
             played.append(port_health.Played(test, runs, sample if _possible(state, test, sample) else None))
             attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs=runs) else ()))
             state.attempts.setdefault(test, []).append(attempt)
+            if sample is None and _wants_grh(state, test, runs):
+                state.refused[test] = attempt
+                state.expected.pop(test, None)
             if sample:
                 measured.add(test.client)
                 measured.add(test.server)
@@ -63,6 +69,12 @@ def _possible(state: State, test: Measurement, sample: Sample | None) -> bool:
     if sample is None or sample.unit == "us":
         return True
     return verdict.possible(sample.value, expectation_of(state, test))
+
+
+def _wants_grh(state: State, test: Measurement, runs: Sequence[Run | None]) -> bool:
+    """Return whether a port refused the path of an attempt without a GRH, as those do that demand one."""
+    without = test.rail in partitions(state) and test not in state.refused and not described_grh(state, test)
+    return without and path_refused(*runs)
 
 
 def _telling(

@@ -12,7 +12,7 @@ from ...plan.link_findings import below
 from ...plan.link_rates import GRH, IPV6, coding
 from ..diagnosis.absence import FIRM, Conduct, Shown, recent, shown
 from ..readings import ib_port
-from ..readings.exchange import failed_by_exchange, path_refused
+from ..readings.exchange import failed_by_exchange
 from ..readings.perftest import Run, Sample
 from ..readings.tester_log import Endpoint
 from ..schedule import crossing
@@ -59,6 +59,8 @@ class State:
     # By rail and pair of hosts why the mesh has shown that no test between them can work.
     unmet: dict[tuple[str, frozenset[str]], str] = field(default_factory=dict)
     attempts: dict[Measurement, list[Attempt]] = field(default_factory=dict)
+    # The first attempts whose InfiniBand port refused a path without a GRH: later ones have a GRH.
+    refused: dict[Measurement, Attempt] = field(default_factory=dict)
     # How the testers did in each pass, and in the same minutes.
     conduct: dict[int, Conduct] = field(default_factory=dict)
     # By host, rail and address the duplicate address there (duplicates.py).
@@ -120,14 +122,15 @@ def addresses_used(state: State, ends: Iterable[tuple[str, str]]) -> list[tuple[
 
 def expectation_of(state: State, test: Measurement) -> Expectation:
     """Return what a test must reach; in a star, what all of it must reach together."""
-    key = test._replace(size=0) if test.size else test
+    key = test._replace(size=0) if test.size and test not in state.refused else test
     if key not in state.expected:
         found = _expectation(state, test)
         state.expected[key] = found
         if state.where == "host" and not test.peer_rail and not test.star and found.bound_by != "unknown":
             # Without limits of VFs it is the same in both directions.
             other = Measurement(test.rail, test.server, test.client, test.kind, memory=test.memory)
-            state.expected[other] = found
+            if other not in state.refused and test not in state.refused:
+                state.expected[other] = found
     return state.expected[key]
 
 
@@ -182,7 +185,7 @@ def _planned_side(state: State, test: Measurement, name: str, *, rail: str) -> d
 
 def _headers(state: State, test: Measurement) -> int:
     """Return the bytes that packets of a test have besides the usual ones of their link."""
-    if described_grh(state, test):
+    if described_grh(state, test) or test in state.refused:
         return GRH
     return IPV6 if described(state, test.client, test.rail).get("address6") else 0
 
@@ -232,16 +235,14 @@ def late_hosts(state: State, test: Measurement, attempt: Attempt) -> dict[str, f
 def faults(state: State, test: Measurement, used: Attempt) -> list[bool]:
     """Return which attempts showed a fault, of a test that ``used`` another one to pass.
 
-    One that failed only by the way to exchange addresses, or without a GRH, is told by a warning.
+    One that failed only by the way to exchange addresses, or for want of a GRH, is told by a warning.
     """
     way = used.client.exchange if used.client else asked_exchange(state)
-    ib = test.rail in partitions(state)
     return [
         one.sample is None
         and shown_by(state, test, one).fault
         and not failed_by_exchange(one.client, one.server, way)
-        # The next one had a GRH.
-        and not (ib and path_refused(one.client, one.server))
+        and one is not state.refused.get(test)
         for one in state.attempts[test]
     ]
 

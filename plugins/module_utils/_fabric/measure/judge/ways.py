@@ -9,7 +9,7 @@ from typing import Any
 
 from ..diagnosis.absence import NONE
 from ..readings import ib_port
-from ..readings.exchange import exchange_failed, exchange_warning, path_refused
+from ..readings.exchange import exchange_failed, exchange_warning
 from ..readings.perftest import TIMED_OUT
 from ..schedule.schedule import Measurement
 from .meeting import elsewhere
@@ -51,7 +51,7 @@ def options_of(state: State, test: Measurement, side: str) -> str:
     words = [_source(state, test, own, way=way)] if client else []
     # RDMA-CM takes path and partition from the subnet manager.
     if test.rail in partitions(state) and way != "cm" and own:
-        grh = described_grh(state, test) or demands_grh(state, test)
+        grh = described_grh(state, test) or test in state.refused
         words += [ib_port.options(own, partitions(state)[test.rail], grh=grh, level=state.tests["service_level"])]
     return " ".join(word for word in words if word)
 
@@ -70,11 +70,6 @@ def _is_routed(rail: Mapping[str, Any]) -> bool:
     return rail.get("host_prefix") is not None or rail.get("subnet", "") is None
 
 
-def demands_grh(state: State, test: Measurement) -> bool:
-    """Return whether a port refused a queue pair of this test, as those do that demand a GRH."""
-    return any(path_refused(one.client, one.server) for one in state.attempts.get(test) or ())
-
-
 def _exchange(attempt: Attempt) -> str:
     return next((run.exchange for run in attempt.sides.values() if run.exchange), "")
 
@@ -87,7 +82,7 @@ def exchange_warnings(state: State) -> list[str]:
             # Nothing but numbers was worth keeping.
             continue
         done = next((one for one in reversed(tried) if one.sample), None)
-        if done and test.rail in partitions(state) and demands_grh(state, test):
+        if done and test in state.refused:
             why = "since a port refused a queue pair without one"
             told.append(f"{test.client} to {test.server} {test.rail} {test.kind}: measured with a GRH, {why}")
             continue

@@ -35,8 +35,11 @@ def exchange_failed(client: Run | None, server: Run | None) -> bool:
 
 
 def path_refused(client: Run | None, server: Run | None) -> bool:
-    """Return whether a side met the other one, and its port then refused the path to it."""
-    return any(run is not None and run.rc and _REFUSED_PATH.search(run.text) for run in (client, server))
+    """Return whether a side met the other one, and its port then refused the path that it was told without RDMA-CM."""
+    return any(
+        run is not None and run.rc and run.exchange != "cm" and _REFUSED_PATH.search(run.text)
+        for run in (client, server)
+    )
 
 
 def failed_by_exchange(client: Run | None, server: Run | None, way: str) -> bool:

@@ -66,10 +66,13 @@ def _drivers(rails: Collection[Mapping[str, Any]], facts: Mapping[str, Any]) -> 
     return {**dict.fromkeys(own), **loaded}
 
 
-def described(where: str, endpoints: Mapping[str, Endpoint], hosts: Hosts) -> dict[str, dict[str, Any]]:
+def described(
+    where: str, endpoints: Mapping[str, Endpoint], hosts: Hosts, *, partitions: Mapping[str, int | None]
+) -> dict[str, dict[str, Any]]:
     """Return the ports that testers described: host -> rail -> {machine_id, device, rate, kind, ...}.
 
     ``hosts``: the result of read_hosts. A tester in a pod reads the machine id of its container: the host's counts.
+    ``partitions``: of InfiniBand rails, as planned.
     """
     found: dict[str, dict[str, Any]] = {}
     for name, endpoint in endpoints.items():
@@ -87,6 +90,7 @@ def described(where: str, endpoints: Mapping[str, Endpoint], hosts: Hosts) -> di
                     "pci": planned.get("pci"),
                     "firmware": planned.get("firmware"),
                     "drivers": _told(known.get("drivers") or {}),
+                    **({} if (key := partitions.get(rail)) is None else {"pkey": f"0x{key:04x}"}),
                 }
     return found
 
@@ -110,7 +114,9 @@ def another(then: Mapping[str, Any] | None, today: Mapping[str, Any] | None) -> 
             return f"{key} was {then.get(key) or 'unknown'}, now {today.get(key) or 'unknown'}"
         if not today.get(key) and not (key in _OF_CARDS and today["kind"] == SOFT):
             return f"{key} is unknown"
-    return ""
+    # Without one, and in reports that record none, it is the first partition of each port.
+    keys = [port.get("pkey") or "that of the port" for port in (then, today)]
+    return "" if keys[0] == keys[1] else f"pkey was {keys[0]}, now {keys[1]}"
 
 
 def differences(then: Hosts, now: Hosts, where: Collection[str]) -> Iterator[str]:

@@ -9,8 +9,11 @@ import pytest
 from tests.unit.support import tester_logs
 from tests.unit.support.tester_logs import ROW, frame
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.tests import complete
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.earlier_report import EarlierReport
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.step import Step, step
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence, Pass
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import subject
 
 HOSTS = ["gpu-1", "gpu-2"]
 FIVE = [f"gpu-{number}" for number in range(1, 6)]
@@ -155,6 +158,29 @@ def test_a_port_that_demands_a_grh_gets_one_in_the_next_pass() -> None:
     ]
 
 
+def test_a_port_refuses_now_and_then_what_it_accepts_later() -> None:
+    """The port of a VF has a GRH from the first attempt: a refusal is an intermittent fault."""
+    seen: dict[str, int] = {}
+
+    def answer(line: str) -> tuple[int, str]:
+        seen[line] = seen.get(line, 0) + 1
+        return (1, REFUSED) if len(seen) == 1 and seen[line] == 1 else (0, ROW % "97.0")
+
+    found = outcome(answer, {"gpu-1": {"vf": "yes"}})
+    assert {one["verdict"] for one in found.results} == {"pass"}
+    assert [one["count"] for one in found.unsteady] == [1]
+    assert not found.warnings
+
+
+@pytest.mark.parametrize("mtu", [512, 1024])
+def test_the_grh_that_a_port_demanded_lowers_what_is_expected(mtu: int) -> None:
+    reached = 100 * mtu / (mtu + 26 + 40) * 0.98
+    found = outcome(lambda line: (0, ROW % reached) if " -x 0" in line else (1, REFUSED), mtu=mtu)
+    assert {one["verdict"] for one in found.results} == {"pass"}
+    vf = outcome(lambda _line: (0, ROW % reached), {"gpu-1": {"vf": "yes"}}, mtu=mtu)
+    assert [one["expected"] for one in found.results] == [one["expected"] for one in vf.results]
+
+
 def test_a_rail_passes_at_the_rate_of_infiniband() -> None:
     # The ceiling at 4096 bytes is 99.4, that with a GRH 98.4 of 100 Gb/s.
     (one, _other) = outcome(lambda _line: (0, ROW % "99.2")).results
@@ -214,6 +240,22 @@ def test_ports_apart_by_their_partitions_are_no_faulty_ports(ports: dict[str, st
     diagnoses = found.summary["diagnoses"]
     assert {one["kind"] for one in diagnoses} == {"configuration"}
     assert {name for one in diagnoses for name in (one["host"], one["peer"]) if name} == set(hosts)
+
+
+def test_results_of_another_partition_are_not_taken_over() -> None:
+    port = {"kind": "pci", "pci": "0000:01:00.0", "firmware": "1"}
+    hosts = {name: {"machine_id": name, "drivers": {"mlx5_core": "1"}, "rails": {"rail0": port}} for name in HOSTS}
+    texts = {name: described(name) for name in HOSTS}
+    passed = outcome(lambda _line: (0, ROW % "99.2")).results
+    rows = {("host", subject(one)): one for one in passed}
+    ports = step(plan(), "host", Evidence(texts, {}), hosts=hosts).endpoints["hosts"]
+    made = {**complete(plan()["tests"]), "mode": "pairs"}
+    earlier = EarlierReport("r", "pass", rows, {"id": "R"}, tests=made, endpoints={"host": ports})
+    assert step(plan(), "host", Evidence(texts, {}), earlier=earlier, hosts=hosts).done
+    found = step(plan("0x8001"), "host", Evidence(texts, {}), earlier=earlier, hosts=hosts)
+    assert not found.done
+    assert "gpu-1 rail0: pkey was that of the port, now 0x0001" in found.warnings[0]
+    assert found.endpoints["hosts"]["gpu-1"]["rail0"]["pkey"] == "0x0001"
 
 
 def test_the_switch_port_of_a_bad_port_is_named() -> None:

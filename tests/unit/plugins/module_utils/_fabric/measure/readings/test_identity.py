@@ -43,6 +43,10 @@ SOFT = {**CARD, "device": "rxe0", "kind": "soft", "pci": None, "firmware": None,
         ({**CARD, "machine_id": None}, {**CARD, "machine_id": None}, "machine_id is unknown"),
         (None, CARD, "not recorded in the earlier report"),
         (CARD, None, "not described today"),
+        # On InfiniBand: a partition of the plan, or the first one of the port.
+        (CARD, {**CARD, "pkey": "0x0001"}, "pkey was that of the port, now 0x0001"),
+        ({**CARD, "pkey": "0x0001"}, CARD, "pkey was 0x0001, now that of the port"),
+        ({**CARD, "pkey": "0x0001"}, {**CARD, "pkey": "0x0001"}, ""),
         # A report of before these were recorded.
         ({key: CARD[key] for key in ("machine_id", "device", "rate", "pci", "firmware")}, CARD,
          "kind was unknown, now pci"),
