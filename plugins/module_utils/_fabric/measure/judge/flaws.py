@@ -89,7 +89,8 @@ def _address_flaw(state: State, name: str, rail: str) -> str:
     if rail in partitions(state) or without != over_ipv4(state, rail):
         return ""
     if not without:
-        return f"has the IPv4 address {address_of(state, name, rail)}, and other ports of the rail have only IPv6 addresses"
+        own = address_of(state, name, rail)
+        return f"has the IPv4 address {own}, and other ports of the rail have only IPv6 addresses"
     subnet = subnet_of(state, rail)
     return (
         f"has no IPv4 address, and the plan has {subnet} for it"

@@ -23,7 +23,7 @@ from . import results, verdict
 from .earlier_report import EarlierReport
 from .expectation import Expectation
 from .flaws import blocked
-from .session import State, expectation_of
+from .session import State, expectation_of, partitions
 
 Result = Mapping[str, Any]
 # Host -> rail -> what identity.described returns of a port.
@@ -32,6 +32,11 @@ Ports = Mapping[str, Mapping[str, Mapping[str, Any]]]
 _ALWAYS = ("mtu", "rdma_cm", "hugepages", "inline", "service_level", "rails_at_once", "repeats")
 _OF_BANDWIDTH = ("duration", "queue_pairs", "tx_depth")
 _UNTOLD = "the earlier report does not record how they were measured"
+
+
+def ports_of(state: State, hosts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the ports of today, as ``identity.described`` returns them; ``hosts``: the result of read_hosts."""
+    return identity.described(state.where, state.endpoints, hosts, partitions=partitions(state))
 
 
 def manner(tests: Mapping[str, Any], kind: str, size: int) -> dict[str, Any]:

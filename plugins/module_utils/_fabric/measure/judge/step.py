@@ -21,7 +21,6 @@ from ...plan import link_findings
 from ...plan.switch_ports import evidence as switch_ports_evidence
 from ..diagnosis import coverage, duplicates, unsteady
 from ..diagnosis.absence import Conduct
-from ..readings import identity
 from ..readings.tester_log import Evidence, Log, Pass, parse_describe, parse_logs
 from ..schedule import crossing, schedule, timing
 from ..schedule.schedule import Round
@@ -34,8 +33,8 @@ from .notices import notices
 from .passes import Course, Results, announce, next_rounds, results, verdicts, worst
 from .passes import summary as passes_summary
 from .reproduce import commands
-from .resume import take_over
-from .session import State, asked_exchange, partitions
+from .resume import ports_of, take_over
+from .session import State, asked_exchange
 from .ways import exchange_of, exchange_warnings, have_options, options_of
 
 # Start cost of perftest, client delay, retries and the guard between two slots, in seconds: what a slot is longer than
@@ -147,15 +146,11 @@ def step(
         schedule=_told(state, told, checked.text, found=found),
         links=_links(state, bool(rounds)),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
-        endpoints={"where": where, "hosts": _ports(state, hosts or {})},
+        endpoints={"where": where, "hosts": ports_of(state, hosts or {})},
         unsteady=unsteady.find(found, plan["thresholds"]["unsteady"], crossing.homes(state.tests)),
         unmeasured=[] if rounds else course.unmeasured,
         verdicts=verdicts(course),
     )
-
-
-def _ports(state: State, hosts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    return identity.described(state.where, state.endpoints, hosts, partitions=partitions(state))
 
 
 def _told(state: State, told: Mapping[str, Any], checked: str, *, found: Results) -> dict[str, Any]:
@@ -195,7 +190,7 @@ def _mesh_step(course: Course, checked: mesh.Mesh, hosts: Mapping[str, Any]) -> 
         schedule={**passes_summary(course, [], number), "text": told},
         links=_links(state, True),
         outliers=[],
-        endpoints={"where": state.where, "hosts": _ports(state, hosts)},
+        endpoints={"where": state.where, "hosts": ports_of(state, hosts)},
         unsteady=[],
         unmeasured=[],
         verdicts={},
@@ -252,7 +247,7 @@ def _begin(
         state.duplicates.update({(name, one["rail"], one["address"]): one for name in one["hosts"]})
     wanted = {test for round_ in rounds for test in round_}
     left_out = unmeasured.find(plan, where, known, tests=wanted, only=asked)
-    kept, why = take_over(state, wanted, earlier or NONE, ports=_ports(state, hosts))
+    kept, why = take_over(state, wanted, earlier or NONE, ports=ports_of(state, hosts))
     left = wanted - kept.keys()
     rounds = schedule.pack(rounds, left, tests) if kept else rounds
     state.attempts = {test: [] for test in left}
