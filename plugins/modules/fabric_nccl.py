@@ -172,6 +172,7 @@ from ..module_utils._controller import earlier_reports, report_folder, text_file
 from ..module_utils._fabric.measure.nccl import judge
 from ..module_utils._fabric.measure.nccl.output import parse
 from ..module_utils._fabric.measure.nccl.units import collectives
+from ..module_utils._fabric.plan.traffic import require_one
 from ..module_utils._fabric.report import busy
 from ..module_utils._fabric.report import nccl as report
 from ..module_utils._k8s.checks import access
@@ -216,6 +217,7 @@ def write(folder: str, made: dict[str, Any]) -> None:
 
 def measured(api: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Return the report of a run."""
+    require_one(params["plan"])
     excluded = busy.left_out(params["plan"], params["facts"], params["busy_hosts"])
     plan, what = {**params["plan"], "excluded": excluded}, collectives(params["plan"])
     earlier, _why = earlier_reports.find(os.path.join(params["path"], "report.json"))

@@ -40,7 +40,8 @@ options:
   qos:
     description:
       - QoS settings by inventory host name, each the value of the variable C(rail_links_qos). Unless C(rdma_fabric.tests.traffic_class) is
-        set, tests use the traffic class of C(dscp) or C(traffic_class) in it, which must be the same for all hosts of this run.
+        set, tests use the traffic class of C(dscp) or C(traffic_class) in it. If hosts of this run have different ones, the plan warns
+        and nothing is measured.
     type: dict
     default: {}
   group:
@@ -176,7 +177,8 @@ plan:
     tests:
       description:
         - Test settings, C(rdma_fabric.tests) with defaults, and traffic. The latter has by rail the traffic_class, dscp, priority and
-          priorities with PFC (pfc) of test packets as far as known, their source, a text and doubts.
+          priorities with PFC (pfc) of test packets as far as known, their source, a text and doubts. If hosts of this run have
+          different traffic classes, problem is the reason why nothing is measured.
       type: dict
       returned: always
       sample: {duration: 10, size: 65536, queue_pairs: 4}

@@ -247,6 +247,7 @@ from ..module_utils._common.errors import FabricError, InputError
 from ..module_utils._controller import earlier_reports, unfinished
 from ..module_utils._controller.report_folder import check_ended, leftover, read, read_runs, real, set_aside, size_of
 from ..module_utils._fabric.measure.readings.identity import read_hosts
+from ..module_utils._fabric.plan.traffic import require_one
 from ..module_utils._fabric.report import busy, kept, runs
 
 ARGUMENT_SPEC: dict[str, Any] = {
@@ -276,6 +277,8 @@ def decided(params: dict[str, Any], check: bool) -> dict[str, Any]:
     now = {"scope": runs.scope_of(params["plan"], params), "hosts": read_hosts(params["plan"], params["facts"])}
     today = {**now, "plan": params["plan"], "unread": [name for name in now["hosts"] if not params["facts"].get(name)]}
     measure, text = runs.decide("check mode" if check else params["when"], last, today)
+    if measure:
+        require_one(params["plan"])
     known = {name: own for name, own in params["facts"].items() if name not in params["plan"].get("absent", ())}
     excluded, refused = busy.decide(params["busy_hosts"], busy.busy(known))
     silent = busy.unanswered(params["busy_hosts"], now["scope"]["hosts"], [name for name, own in known.items() if own])

@@ -30,23 +30,28 @@ _PER_PRIORITY = 8
 
 @dataclass(frozen=True)
 class Qos:
-    """What QoS settings say of RDMA packets; None where they say nothing. ``source``: where they are."""
+    """What QoS settings say of RDMA packets; None where they say nothing. ``source``: where they are.
+
+    ``problem``: why no traffic class follows from them.
+    """
 
     traffic_class: int | None = None
     trust: str | None = None
     pfc: tuple[int, ...] | None = None
     ecn: tuple[int, ...] | None = None
     source: str = ROLE
+    problem: str = ""
 
 
 def planned(intent: Intent, hosts: Sequence[Host], rails: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return ``traffic`` of the plan's tests: rail -> {traffic_class, dscp, priority, pfc, source, text, doubts}.
 
-    ``traffic_class`` is None where perftest is given none. InputError where hosts mark packets differently.
+    ``traffic_class`` is None where perftest is given none. ``problem``, where hosts mark packets differently: the plan
+    warns of it, and nothing is measured (``require_one``).
     """
     asked: int | None = intent.tests["traffic_class"]
     qos = _of_hosts(hosts, asked is None) or _of_operator(intent) or Qos()
-    doubts = [] if asked is not None else [*_unlike(hosts, qos), *_lossy(qos)]
+    doubts = [] if asked is not None else [qos.problem] if qos.problem else [*_unlike(hosts, qos), *_lossy(qos)]
     return {
         "traffic": {
             rail["name"]: _entry(asked, qos, doubts, infiniband=rail["link_layer"] == "infiniband") for rail in rails
@@ -57,8 +62,11 @@ def planned(intent: Intent, hosts: Sequence[Host], rails: Sequence[Mapping[str, 
 def _entry(asked: int | None, qos: Qos, doubts: Sequence[str], *, infiniband: bool) -> dict[str, Any]:
     byte = qos.traffic_class if asked is None else asked
     source = "set in tests.traffic_class" if asked is not None else f"from {qos.source}"
+    problem = ""
     if asked is None and infiniband:
         byte, source, doubts = None, "InfiniBand: DSCP does not apply", ()
+    elif asked is None and qos.problem:
+        source, problem = f"{qos.source} of hosts differs", qos.problem
     elif byte is None:
         source = f"{qos.source} sets no DSCP: class 0" if qos.pfc else _NONE
     dscp = None if byte is None or infiniband else byte // 4
@@ -69,7 +77,16 @@ def _entry(asked: int | None, qos: Qos, doubts: Sequence[str], *, infiniband: bo
         "pfc": None if qos.pfc is None or infiniband else list(qos.pfc),
         "source": source,
     }
-    return {**found, "text": _text(found, qos.trust), "doubts": list(doubts)}
+    told = {"text": _text(found, qos.trust), "doubts": list(doubts)}
+    return {**found, **told, **({"problem": problem} if problem else {})}
+
+
+def require_one(plan: Mapping[str, Any]) -> None:
+    """Raise InputError when the hosts of a plan mark packets differently, so that its tests have no traffic class."""
+    traffic = plan.get("tests", {}).get("traffic", {})
+    problem = next((entry["problem"] for entry in traffic.values() if entry.get("problem")), "")
+    if problem:
+        raise InputError(problem)
 
 
 def priority_of(dscp: int) -> int:
@@ -99,14 +116,18 @@ def _of_hosts(hosts: Sequence[Host], needed: bool) -> Qos | None:
         byte = traffic_class(own)
         if byte is not None:
             by_class.setdefault(byte, []).append(name)
+    problem = ""
     if needed and len(by_class) > 1:
         told = "; ".join(f"{byte} on {fold(names)}" for byte, names in sorted(by_class.items()))
-        raise InputError(
+        problem = (
             f"{ROLE}: hosts mark RDMA packets with different traffic classes ({told}), but both ends of a test need"
-            " one. Set one dscp or traffic_class for all of these hosts, or set rdma_fabric.tests.traffic_class"
+            " one, so nothing can be measured. Set one dscp or traffic_class for all of these hosts, or set"
+            " rdma_fabric.tests.traffic_class"
         )
+    byte = next(iter(by_class)) if len(by_class) == 1 else None
     lists = [_common([tuple(sorted(own[key])) if key in own else None for own in found.values()]) for key in _LISTS]
-    return Qos(next(iter(by_class), None), _common([own.get("trust") for own in found.values()]), *lists)
+    trust, (pfc, ecn) = _common([own.get("trust") for own in found.values()]), lists
+    return Qos(byte, trust, pfc, ecn, problem=problem)
 
 
 def _common(values: Sequence[Any]) -> Any:

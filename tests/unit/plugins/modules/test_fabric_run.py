@@ -500,6 +500,15 @@ def test_hosts_of_a_play_are_those_of_its_plan(tmp_path: Path, capsys: pytest.Ca
     )
 
 
+def test_hosts_with_different_traffic_classes_are_refused_only_where_they_are_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = {**PLAN, "tests": {**PLAN.get("tests", {}), "traffic": {"rail0": {"problem": "hosts differ"}}}}
+    assert not decide(capsys, tmp_path, plan=plan, when="never")["measure"]
+    answer = decide(capsys, tmp_path, plan=plan)
+    assert answer["failed"] and answer["msg"] == "hosts differ"
+
+
 def test_what_a_port_never_showed_did_not_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     silent = changed_port(carrier=None, speed=None)
     report(tmp_path, **whole(capsys, tmp_path, **silent))

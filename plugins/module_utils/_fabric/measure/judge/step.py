@@ -19,6 +19,7 @@ from ...intent import budgets
 from ...intent.tests import STARS, complete
 from ...plan import link_findings
 from ...plan.switch_ports import evidence as switch_ports_evidence
+from ...plan.traffic import require_one
 from ..diagnosis import coverage, duplicates, unsteady
 from ..diagnosis.absence import Conduct
 from ..readings.tester_log import Evidence, Log, Pass, parse_describe, parse_logs
@@ -230,6 +231,7 @@ def _begin(
     hosts: Mapping[str, Any],
 ) -> Course:
     """Return the course with its whole schedule."""
+    require_one(plan)
     tests = complete(plan["tests"])
     tests["only"] = only or tests["only"]
     known = [name for name in plan["endpoints"][where] if not limit or name in limit]

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from tests.unit.support.plan_factory import fleet, host_facts
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import FabricError, InputError
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge import step as judge_step
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import Evidence
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.tester_input import perftest_args
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan import link_findings, traffic
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
@@ -80,16 +82,28 @@ def test_both_ends_of_a_test_get_it() -> None:
     assert "tclass" not in perftest_args(planned({}, {})["tests"], rail="rail1")
 
 
-def test_hosts_that_mark_packets_differently_are_refused_unless_a_class_is_set() -> None:
+def test_hosts_that_mark_packets_differently_have_a_plan_but_no_measurement_unless_a_class_is_set() -> None:
+    """Every playbook plans, also those that prepare and remove."""
     different = (LOSSLESS, {**LOSSLESS, "dscp": 24}, LOSSLESS)
-    with pytest.raises(FabricError) as caught:
-        planned(*different)
-    assert str(caught.value) == (
+    made = planned(*different)
+    problem = (
         "rail_links_qos: hosts mark RDMA packets with different traffic classes (98 on gpu-0002; 106 on"
-        " gpu-[0001,0003]), but both ends of a test need one. Set one dscp or traffic_class for all of these hosts, or"
-        " set rdma_fabric.tests.traffic_class"
+        " gpu-[0001,0003]), but both ends of a test need one, so nothing can be measured. Set one dscp or traffic_class"
+        " for all of these hosts, or set rdma_fabric.tests.traffic_class"
     )
-    assert traffic.bytes_of(planned(*different, tests={"traffic_class": 106})["tests"]) == 106
+    assert warned(made) == [problem]
+    assert traffic.told(made["tests"]) == ["tests use no traffic class (rail_links_qos of hosts differs)"]
+    assert traffic.bytes_of(made["tests"]) is None
+    for refuses in (traffic.require_one, lambda made: judge_step.step(made, "host", Evidence({}, {}))):
+        with pytest.raises(InputError) as caught:
+            refuses(made)
+        assert str(caught.value) == problem
+    set_ = planned(*different, tests={"traffic_class": 106})
+    traffic.require_one(set_)
+    assert traffic.bytes_of(set_["tests"]) == 106 and warned(set_) == []
+    ib = planned(*different, layer="infiniband", profile="ipoib")
+    traffic.require_one(ib)
+    assert warned(ib) == []
 
 
 def test_only_hosts_of_the_run_count() -> None:
