@@ -47,7 +47,7 @@ def rounds_of(found: Sequence[Suspect], results: Sequence[Result], names: Sequen
     good = {end for result in results if readings(result)[0] < readings(result)[1] for end in ends_of(result)}
     rounds: list[Round] = []
     played = dict.fromkeys(((one.host, one.rail) for one in found), 0)
-    while len(rounds) < left:
+    while names and len(rounds) < left:
         due = [one for one in found if played[one.host, one.rail] < one.needs]
         # Who had the fewest comes first where partners are few.
         due.sort(key=lambda one: played[one.host, one.rail])

@@ -115,7 +115,9 @@ def _follow_up(course: Course) -> list[Round]:
     budget = budgets.budget_of(state.tests, len(course.names))
     found = open_suspects(judged, view_of(state.plan, state.tests), budget.share) if left > 0 else []
     alive = [name for name in course.names if name in state.endpoints and name not in state.lost]
-    rounds = _possible(state, rounds_of(found, judged, alive, left=left))
+    # Rails that share a link, or are to be tested one after the other, take turns here too.
+    alone = rounds_of(found, judged, alive, left=left)
+    rounds = _possible(state, [turn for round_ in alone for turn in schedule.repeat(round_, state.tests)][:left])
     again = (
         low_once(judged, course.names, state.rails, view=view_of(state.plan, state.tests))
         if course.follow_ups or rounds

@@ -14,7 +14,7 @@ from ..readings.counters import link_went_down, sentences
 from ..readings.exchange import path_refused
 from ..readings.perftest import Run, Sample, reading
 from ..readings.tester_log import Log
-from ..schedule.schedule import Measurement, Round, star_of
+from ..schedule.schedule import Measurement, Round, star_of, subject
 from ..schedule.tester_input import message_size, sides
 from . import port_health, verdict
 from .expectation import Expectation
@@ -148,7 +148,12 @@ def missing(state: State, found: Mapping[str, Any]) -> bool:
     """Return whether a test was played and lacks readings that can be had: no data, and something to judge by."""
     passes = found["passes"]
     usable = sum(one["verdict"] != verdict.NO_DATA for one in passes)
-    return bool(passes) and usable < state.needed and found["bound_by"] != "unknown"
+    return bool(passes) and usable < _needed(state, subject(found)) and found["bound_by"] != "unknown"
+
+
+def _needed(state: State, test: Measurement) -> int:
+    """Return how many readings a test needs: one where only a suspect was to meet a partner."""
+    return 1 if test in state.extra else state.needed
 
 
 def result(state: State, test: Measurement) -> dict[str, Any]:
@@ -244,14 +249,19 @@ def expected(expectation: Expectation, around: int) -> float | None:
 
 
 def results(state: State) -> list[dict[str, Any]]:
-    """Return the results of all tests, in the order of the tests; what was not planned only where it was measured."""
+    """Return the results of all tests, in their order; what was not planned only where it showed something."""
     # Plain tuples compare faster than named ones.
     tests = sorted(state.attempts, key=tuple)
-    return [result(state, test) for test in tests if test not in state.extra or _has_reading(state, test)]
+    return [result(state, test) for test in tests if test not in state.extra or _shows(state, test)]
 
 
-def _has_reading(state: State, test: Measurement) -> bool:
-    return any(judge(state, test, attempt)[0] != verdict.NO_DATA for attempt in state.attempts[test])
+def _shows(state: State, test: Measurement) -> bool:
+    """Return whether a test has a reading, or failed in a way that is firm evidence."""
+    judged = ((attempt, *judge(state, test, attempt)) for attempt in state.attempts[test])
+    return any(
+        outcome != verdict.NO_DATA or _worth(state, test, attempt, outcome=outcome, reason=reason).fault
+        for attempt, outcome, reason in judged
+    )
 
 
 # What a flaw is called that shows no fault: a tester without a valid description.
@@ -263,19 +273,22 @@ def _outcome(state: State, test: Measurement, judged: Judged) -> tuple[Attempt |
     """Return the attempt that decides, and its verdict and reason.
 
     All of its readings count. A test fails where most of them are too low. Where only some are, it passes, and the low
-    ones count for the ports and paths that it used (unsteady.py).
+    ones count for the ports and paths that it used (unsteady.py); those of stars and of loopback let it fail.
     """
     if not judged:
         return None, verdict.NO_DATA, blocked(state, test) or state.failure or "not played"
     usable = [one for one in judged if one[1] != verdict.NO_DATA]
     low = [one for one in usable if one[1] == verdict.FAIL]
-    if 2 * len(low) > len(usable):
-        return _worst(test, low)
     asked_again = test in state.repeated and len(judged) > state.repeated[test]
-    if usable and (asked_again or len(usable) >= state.needed):
+    # Nothing counts the low readings of a star or of a host with itself, so one of them decides.
+    alone = bool(test.star) or test.client == test.server
+    if 2 * len(low) > len(usable) or (low and alone and not asked_again):
+        return _worst(test, low)
+    needed = _needed(state, test)
+    if usable and (asked_again or len(usable) >= needed):
         return _worst(test, [one for one in usable if one[1] == verdict.PASS])
     attempt, outcome, reason = [one for one in judged if one[1] == verdict.NO_DATA][-1]
-    some = f"{len(usable)} of {state.needed} runs gave data; " if usable else ""
+    some = f"{len(usable)} of {needed} runs gave data; " if usable else ""
     return attempt, outcome, some + reason
 
 
