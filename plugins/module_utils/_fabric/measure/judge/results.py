@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...intent.kinds import KINDS
 from ..diagnosis.absence import FIRM, LOST, WEAK, Shown, absence, combined, overload, overloaded
 from ..diagnosis.fan import VOID
 from ..readings.counters import link_went_down, sentences
@@ -18,8 +17,9 @@ from ..schedule.schedule import Measurement, Round, star_of, subject
 from ..schedule.tester_input import message_size, sides
 from . import port_health, verdict
 from .expectation import Expectation
-from .flaws import blocked, flawed
+from .flaws import flawed
 from .meeting import addresses
+from .outcome import Judged, decided, needed
 from .session import (
     Attempt,
     State,
@@ -148,19 +148,14 @@ def missing(state: State, found: Mapping[str, Any]) -> bool:
     """Return whether a test was played and lacks readings that can be had: no data, and something to judge by."""
     passes = found["passes"]
     usable = sum(one["verdict"] != verdict.NO_DATA for one in passes)
-    return bool(passes) and usable < _needed(state, subject(found)) and found["bound_by"] != "unknown"
-
-
-def _needed(state: State, test: Measurement) -> int:
-    """Return how many readings a test needs: one where only a suspect was to meet a partner."""
-    return 1 if test in state.extra else state.needed
+    return bool(passes) and usable < needed(state, subject(found)) and found["bound_by"] != "unknown"
 
 
 def result(state: State, test: Measurement) -> dict[str, Any]:
     """Return the result of a test, as report.json holds it."""
     expectation = expectation_of(state, test)
     judged = [(attempt, *judge(state, test, attempt)) for attempt in state.attempts[test]]
-    attempt, outcome, reason = _outcome(state, test, judged)
+    attempt, outcome, reason = decided(state, test, judged)
     around = _around(state, test, judged)
     worth = (
         []
@@ -266,38 +261,6 @@ def _shows(state: State, test: Measurement) -> bool:
 
 # What a flaw is called that shows no fault: a tester without a valid description.
 UNTOLD = ": not described"
-Judged = Sequence[tuple[Attempt, str, str]]
-
-
-def _outcome(state: State, test: Measurement, judged: Judged) -> tuple[Attempt | None, str, str]:
-    """Return the attempt that decides, and its verdict and reason.
-
-    All of its readings count. A test fails where most of them are too low. Where only some are, it passes, and the low
-    ones count for the ports and paths that it used (unsteady.py); those of stars and of loopback let it fail.
-    """
-    if not judged:
-        return None, verdict.NO_DATA, blocked(state, test) or state.failure or "not played"
-    usable = [one for one in judged if one[1] != verdict.NO_DATA]
-    low = [one for one in usable if one[1] == verdict.FAIL]
-    asked_again = test in state.repeated and len(judged) > state.repeated[test]
-    # Nothing counts the low readings of a star or of a host with itself, so one of them decides.
-    alone = bool(test.star) or test.client == test.server
-    if 2 * len(low) > len(usable) or (low and alone and not asked_again):
-        return _worst(test, low)
-    needed = _needed(state, test)
-    if usable and (asked_again or len(usable) >= needed):
-        return _worst(test, [one for one in usable if one[1] == verdict.PASS])
-    attempt, outcome, reason = [one for one in judged if one[1] == verdict.NO_DATA][-1]
-    some = f"{len(usable)} of {needed} runs gave data; " if usable else ""
-    return attempt, outcome, some + reason
-
-
-def _worst(test: Measurement, judged: Judged) -> tuple[Attempt, str, str]:
-    def value(one: tuple[Attempt, str, str]) -> float:
-        reached = one[0].sample.value if one[0].sample else 0.0
-        return -reached if KINDS[test.kind].latency else reached
-
-    return min(judged, key=value) if len(judged) > 1 else judged[0]
 
 
 def _around(state: State, test: Measurement, judged: Judged) -> int:
