@@ -16,7 +16,7 @@ from . import bonds
 from .gpu_affinity import BELOW_SWITCHES
 from .hosts import Host
 from .rails import Port, RailMap
-from .uplinks import card, redirects, uplinks
+from .uplinks import Link, card, redirects, uplinks
 
 
 def rdma_mtu(netdev_mtu: int) -> int:
@@ -81,11 +81,7 @@ def _sides(
     devices = {device["name"]: device for device in host.facts["rdma_devices"]}
     own = rails.ports[host.name]
     cards = Counter(card(port) for port in own if port)
-    near = [_common_bridges(host, gpus.get(rail, {}).get(host.name)) for rail in rails.names]
-    redirected = [bool(port and common and redirects(port, common)) for port, common in zip(own, near)]
-    # What a bridge sends up to the root crosses the links above it, as from host memory.
-    avoided = [() if up else common for up, common in zip(redirected, near)]
-    above = uplinks(own, rails.names, avoided)
+    above, redirected = links_above(host, rails, gpus)
     return [
         None
         if port is None
@@ -100,6 +96,21 @@ def _sides(
         }
         for port, links, up in zip(own, above, redirected)
     ]
+
+
+def links_above(
+    host: Host, rails: RailMap, gpus: Mapping[str, Mapping[str, Mapping[str, str]]]
+) -> tuple[list[list[Link]], list[bool]]:
+    """Return for each port of a host the links above it that limit it on the way to its GPU, and whether ACS redirects.
+
+    ``gpus``: rail -> host -> the GPU; links of the way to host memory without one.
+    """
+    own = rails.ports[host.name]
+    near = [_common_bridges(host, gpus.get(rail, {}).get(host.name)) for rail in rails.names]
+    redirected = [bool(port and common and redirects(port, common)) for port, common in zip(own, near)]
+    # What a bridge sends up to the root crosses the links above it, as from host memory.
+    avoided = [() if up else common for up, common in zip(redirected, near)]
+    return uplinks(own, rails.names, avoided), redirected
 
 
 def _common_bridges(host: Host, gpu: Mapping[str, str] | None) -> Collection[str]:

@@ -77,16 +77,15 @@ def gpus_of_rails(
 
 
 def gpus_of_plan(tests: Mapping[str, Any], rails: Any, hosts: Sequence[Any]) -> dict[str, Any]:
-    """Return {"gpus": rail -> host -> {bdf, path}} when tests use the memory of GPUs; nccl_gpus when only NCCL does.
+    """Return {"gpus": rail -> host -> {bdf, path}} when tests use the memory of GPUs, and nccl_gpus when NCCL does.
 
     ``rails``: RailMap; ``hosts``: Host, of which those of the run with facts count.
     """
-    key = "gpus" if tests["memory"] != "host" else "nccl_gpus"
-    if key != "gpus" and not tests["nccl"]["enabled"]:
-        return {}
-    found: dict[str, dict[str, Any]] = {name: {} for name in rails.names}
-    for host in hosts:
+    keys = [key for key, used in (("gpus", tests["memory"] != "host"), ("nccl_gpus", tests["nccl"]["enabled"])) if used]
+    made: dict[str, dict[str, dict[str, Any]]] = {key: {name: {} for name in rails.names} for key in keys}
+    for host in hosts if keys else ():
         if host.facts and host.limited:
             for name, gpu in zip(rails.names, gpus_of_rails(host.facts, rails.ports[host.name])):
-                found[name].update({host.name: gpu.to_dict()} if gpu else {})
-    return {key: found}
+                for found in made.values():
+                    found[name].update({host.name: gpu.to_dict()} if gpu else {})
+    return made

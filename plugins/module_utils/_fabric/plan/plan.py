@@ -28,13 +28,13 @@ from ..operator.profiles import registry
 from . import bonds, host_classes, link_findings, partitions, routers, traffic
 from .capabilities import expectations
 from .capacity import block_size, check_capacity
-from .gpu_affinity import gpus_of_plan
 from .groups import Known, known_of, resolve
 from .host_classes import Part
 from .hosts import Host, match_nodes, read_hosts
 from .ib_fabric import with_switches
 from .layout import Layout, check_pools
 from .missing import alive, of_host
+from .nccl_gpus import gpus_and_links
 from .numbering import find_seats, new_addresses, strangers
 from .rails import Port, RailMap, check_names_free, check_subnets, find_rails, netdev_names
 from .ranges import RailRange, check_overlap, other_networks, rail_ranges
@@ -170,7 +170,7 @@ def _write(layout: Layout, nodes: Mapping[str, str | None]) -> dict[str, Any]:
     intent, members = layout.intent, layout.hosts
     check_pools(layout)
     rails = [_rail(layout, index) for index in range(len(layout.rails.names))]
-    run, gpus = [host for host in members if host.limited], gpus_of_plan(layout.intent.tests, layout.rails, members)
+    run, gpus = [host for host in members if host.limited], gpus_and_links(layout.intent.tests, layout.rails, members)
     profile = registry.get(intent.profile)
     return {
         "schema": SCHEMA,

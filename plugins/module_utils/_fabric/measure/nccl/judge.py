@@ -13,7 +13,7 @@ from typing import Any
 
 from ...intent.nccl import NETWORK
 from ..judge.verdict import FAIL, NO_DATA, PASS
-from .limits import BITS, Limit, limit, rails_rate
+from .limits import BITS, Limit, carried, limit
 from .output import Pod, Run
 from .units import Collective, Unit, options
 
@@ -88,7 +88,7 @@ def _impossible(plan: Mapping[str, Any], unit: Unit, what: Collective, *, run: R
     # nccl-tests rounds a size down to whole elements for each rank.
     if run.size is None or not 0.99 * size <= run.size <= size:
         return [f"the row is about {run.size} bytes, expected {size}"]
-    rate = rails_rate(plan, unit.hosts)
+    rate = carried(plan, unit.hosts, gpus=gpus).most
     most = rate / BITS / gpus if rate and what.path == NETWORK else None
     if most and value and value > most * _ABOVE:
         return [f"invalid reading: {value:g} GB/s, the rails carry {most:.0f} GB/s for each GPU"]

@@ -47,3 +47,23 @@ def test_links_above_the_switch_bind_if_acs_redirects(
     assert len(found) == told
     if told:
         assert "on gpu-0001 rail0, gpu-0002 rail0, although both are behind the same PCIe switch" in found[0]
+
+
+@pytest.mark.parametrize(("redirects", "memory", "slowest"), [(False, "host", None), (True, "host", 32.0)])
+def test_collectives_know_the_links_to_the_gpu_also_with_tests_from_host_memory(
+    redirects: bool, memory: str, slowest: float | None
+) -> None:
+    hosts = {f"gpu-{number:04d}": host(number, redirects, ats=False) for number in (1, 2)}
+    made = plan({"supernet": "192.168.0.0/16", "tests": {"memory": memory, "nccl": {"enabled": True}}}, hosts)
+    assert "gpus" not in made
+    for gpu in made["nccl_gpus"]["rail0"].values():
+        assert (gpu["path"], gpu["near"]) == ("PIX", 1)
+        assert min((link["speed"] for link in gpu["uplinks"]), default=None) == slowest
+
+
+def test_collectives_have_gpus_of_their_own_beside_tests_from_gpu_memory() -> None:
+    hosts = {f"gpu-{number:04d}": host(number, False, ats=False) for number in (1, 2)}
+    tests = {"memory": "cuda:dmabuf", "nccl": {"enabled": True}}
+    made = plan({"supernet": "192.168.0.0/16", "tests": tests}, hosts)
+    assert set(made["gpus"]["rail0"]["gpu-0001"]) == {"bdf", "path"}
+    assert set(made["nccl_gpus"]["rail0"]["gpu-0001"]) == {"bdf", "path", "near", "uplinks"}

@@ -33,7 +33,7 @@ def plan(rate: float = 400.0, path: str = "PIX", **nccl: Any) -> dict[str, Any]:
     return {
         "rails": [{"name": name, "link_layer": "ethernet"} for name in rails],
         "expectations": {name: {"h1": side, "h2": side} for name in rails},
-        "nccl_gpus": {name: {host: {"bdf": "x", "path": path} for host in ("h1", "h2")} for name in rails},
+        "nccl_gpus": {name: {host: {"bdf": name, "path": path} for host in ("h1", "h2")} for name in rails},
         "tests": {"nccl": {**DEFAULTS, "enabled": True, "collectives": ["all_reduce"], **nccl}},
     }
 
@@ -111,18 +111,87 @@ def test_hostile_output_is_never_a_pass(text: str) -> None:
 def test_limits_are_given_computed_or_published() -> None:
     eight = {**plan(), "expectations": {f"rail{at}": {"h1": {"rate": 400.0, "mtu": 4096}} for at in range(8)}}
     eight["rails"] = [{"name": f"rail{at}"} for at in range(8)]
+    eight["nccl_gpus"] = {}
     unit = Unit("h1 and h1", "pairs", ("h1", "h1"))
     published = limits.limit(eight, unit, ALL, gpus=8, model="NVIDIA H100 80GB HBM3")
     assert published == limits.Limit(440.0, "gate of oracle-quickstart/oci-hpc, scripts/ncclscout.py")
     assert limits.limit(eight, unit, ALL, gpus=8, model="NVIDIA GH100").value is None
+    narrow = {"h1": {**eight["expectations"]["rail7"]["h1"], "vf_rate": 100.0}}
+    slow = {**eight, "expectations": {**eight["expectations"], "rail7": narrow}}
+    assert limits.limit(slow, unit, ALL, gpus=8, model="NVIDIA H100 80GB HBM3").value is None
     assert limits.limit(eight, unit, NETWORK, gpus=8, model="").value == 44.1
     assert limits.limit(plan(rate=200.0), UNIT, ALL, gpus=2, model="NVIDIA H100 80GB HBM3").value is None
     assert limits.limit(plan(minimum={"all_reduce": 7.0}), UNIT, ALL, gpus=2, model="").value == 7.0
     unknown = plan()
     unknown["expectations"]["rail0"]["h2"] = {"rate": None, "mtu": 4096}
     assert limits.limit(unknown, UNIT, NETWORK, gpus=2, model="") == limits.Limit(
-        None, "the rate of a rail is not known"
+        None, "the rate of a rail is not known; set tests.nccl.minimum.all_reduce_network"
     )
+
+
+PCIE = {"speed": 16.0, "width": 8, "max_payload": 256, "ports": 1}
+
+
+@pytest.mark.parametrize(
+    ("side", "tests", "expected", "source"),
+    [
+        ({}, {}, 44.1, "0.9 of the rails' rate (tests.nccl.network_share)"),
+        ({"floor": 200.0}, {}, 22.5, "0.9 of the floor of the inventory"),
+        ({"rate": None, "floor": 200.0}, {}, 22.5, "0.9 of the floor of the inventory"),
+        ({"vf_rate": 100.0}, {}, 11.0, "0.9 of the 100 Gb/s limit of a VF of h2"),
+        ({"pcie": PCIE}, {}, 12.8, "0.9 of the PCIe x8 16 GT/s link of h2"),
+        (
+            {"pcie": PCIE, "uplinks": [{**PCIE, "pci": "0000:01:00.0", "rails": ["rail0", "rail1"]}]},
+            {},
+            6.4,
+            "shared by 2",
+        ),
+        ({"links": 2}, {}, 44.1, "0.9 of the rails' rate"),
+        ({}, {"oversubscription": [2.0], "groups": {"a": ["h1"], "b": ["h2"]}}, 22.1, "uplinks oversubscribed 2:1"),
+        ({}, {"oversubscription": [2.0], "groups": {"a": ["h1", "h2"]}}, 44.1, "0.9 of the rails' rate"),
+    ],
+)
+def test_the_limit_is_what_the_slowest_rail_can_carry(side: Any, tests: Any, expected: float, source: str) -> None:
+    made = plan()
+    made["expectations"]["rail1"]["h2"] = {**made["expectations"]["rail1"]["h2"], **side}
+    made["tests"].update(tests)
+    found = limits.limit(made, UNIT, NETWORK, gpus=2, model="")
+    assert found.value == expected
+    assert source in found.source
+
+
+def test_bonds_raise_the_ceiling_and_a_higher_floor_removes_it() -> None:
+    assert limits.carried(plan(), UNIT.hosts, gpus=2).most == pytest.approx(784.0, abs=2)
+    for extra, most in (({"links": 2}, pytest.approx(1568.0, abs=4)), ({"floor": 500.0}, None)):
+        made = plan()
+        made["expectations"] = {
+            rail: {host: {**side, **extra} for host, side in own.items()} for rail, own in made["expectations"].items()
+        }
+        assert limits.carried(made, UNIT.hosts, gpus=2).most == most
+
+
+def test_no_limit_where_a_gpu_is_far_from_the_rails() -> None:
+    assert limits.limit(plan(), UNIT, NETWORK, gpus=4, model="").value is None
+    near = plan()
+    for own in near["nccl_gpus"].values():
+        own.update({host: {**gpu, "near": 4} for host, gpu in own.items()})
+    assert limits.limit(near, UNIT, NETWORK, gpus=4, model="").value == 22.1
+    far = limits.limit(plan(path="SYS"), UNIT, NETWORK, gpus=2, model="")
+    assert "not every GPU and rail of h1 is behind a PCIe switch" in far.source
+
+
+def test_links_between_rail_and_gpu_count_not_those_to_host_memory() -> None:
+    made = plan()
+    narrow = [{"pci": "0000:01:00.0", "speed": 16.0, "width": 8, "rails": ["rail0", "rail1"]}]
+    pcie = {"speed": 32.0, "width": 16, "max_payload": 256, "ports": 1}
+    made["expectations"] = {
+        rail: {host: {**side, "pcie": pcie, "uplinks": narrow} for host, side in own.items()}
+        for rail, own in made["expectations"].items()
+    }
+    assert limits.limit(made, UNIT, NETWORK, gpus=2, model="").value < 10
+    for own in made["nccl_gpus"].values():
+        own.update({host: {**gpu, "uplinks": []} for host, gpu in own.items()})
+    assert limits.limit(made, UNIT, NETWORK, gpus=2, model="").value == 44.1
 
 
 def test_every_host_is_in_a_pair_and_groups_follow() -> None:
