@@ -145,6 +145,13 @@ serve() {
     say "=== gpufabric nccl done"
 }
 
+# What the logs of all processes tell of the transport. Connections are counted, since their number grows with each host.
+summary() {
+    cat "$WORK"/nccl.log.* 2>/dev/null | grep -aoE ' via (NET/|P2P|SHM).*' | sed 's/([0-9]*)//' | sort | uniq -c
+    cat "$WORK"/nccl.log.* 2>/dev/null | grep -aE 'NET/.*: Using |Made virtual device|Using network|NCCL version|DMA-BUF'
+    cat "$WORK"/nccl.log.* 2>/dev/null | grep -a 'NCCL WARN' | head -n 50
+}
+
 run() {
     port=$((FIRST_PORT + number))
     end=$(($(date +%s) + seconds + patience))
@@ -158,7 +165,7 @@ run() {
     say "=== gpufabric nccl begin $number"
     cut_at "$WORK/output" "$LARGEST_OUTPUT"
     say "=== gpufabric nccl log $number"
-    cat "$WORK"/nccl.log.* 2>/dev/null | grep -aE ' via |NET/|Using network|NCCL version|NCCL WARN|DMA-BUF' >"$WORK/log"
+    summary >"$WORK/log"
     cut_at "$WORK/log" "$LARGEST_LOG"
     say "=== gpufabric nccl end $number rc=$rc"
 }

@@ -140,6 +140,24 @@ def test_text_that_looks_like_a_command_of_the_launcher_is_not_executed(folder: 
     assert (folder / "ran").read_text() == "first\n"
 
 
+def test_connections_are_counted_in_the_pod_so_that_large_groups_are_not_cut(folder: Path) -> None:
+    channel = "h:1:2 [0] NCCL INFO Channel 00/0 : $at[0] -> 1[0] [send] via NET/IB/0($at)/GDRDMA"
+    log = f'for at in $(seq 20000); do echo "{channel}"; done'
+    using = "h:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]"
+    per_connection = "h:1:2 [0] NCCL INFO NET/IB: mlx5_0 qpn 7"
+    more = "\n".join(f'echo "{line}"' for line in (using, per_connection, "h:1:2 [0] misc/x.cc:1 NCCL WARN odd"))
+    (folder / "bin/mpiexec.hydra").write_text(
+        f"#!/bin/sh\necho HYDRA_LAUNCH_END\n({log}\n{more}) >$TMPDIR/nccl.log.1\n"
+    )
+    (folder / "bin/mpiexec.hydra").chmod(0o755)
+    (folder / "tests").write_text("1 20 all_reduce_perf NCCL_ALGO=RING -- -b 42\n")
+    done = subprocess.run(serve(folder, 0), env=environment(folder), capture_output=True, text=True, check=True)
+    run = parse(done.stdout).runs[1]
+    assert (run.cut, run.transports, run.used) == (False, {"NET/IB/GDRDMA": 20000}, {0})
+    assert (run.devices, run.warnings) == ({"mlx5_0:1"}, ["odd"])
+    assert "qpn" not in done.stdout
+
+
 MOUNTS = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0
 
 

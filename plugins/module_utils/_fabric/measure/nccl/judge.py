@@ -7,19 +7,21 @@ NCCL hides which port is slow, so nothing here is a diagnosis of a port: that is
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ...intent.nccl import NETWORK
 from ..judge.verdict import FAIL, NO_DATA, PASS
-from .limits import BITS, Limit, carried, limit
+from .limits import BITS, Limit, carried, far, limit
 from .output import Pod, Run
 from .units import Collective, Unit, options
 
 # What is measured above the rails' rate is no measurement.
 _ABOVE = 1.02
-_DIRECT = ("LOC", "PIX", "PXB")
+# Networks of NCCL and its plugins that use RDMA; sockets do not, and what another plugin uses is not known.
+_RDMA, _SOCKET, _DIRECT = re.compile(r"NET/(IB|.*RDMA)"), "NET/Socket", "/GDRDMA"
 
 
 def judge(
@@ -42,10 +44,19 @@ def _result(
     joined = _joined(first, runs.values())
     model = joined.models.most_common(1)[0][0] if joined.models else ""
     wanted = limit(plan, unit, what, gpus=gpus, model=model)
-    missing = _missing(unit, what, pods, runs=runs, gpus=gpus) or _impossible(plan, unit, what, run=joined, gpus=gpus)
+    # A value that is wrong is so however the program ended, and only then does it end with an error.
+    bad = sum(run.wrong or 0.0 for run in runs.values())
+    if bad:
+        reasons = [f"{bad:g} values were wrong"]
+        return _row(unit, what, joined, wanted=wanted, verdict=FAIL, reasons=reasons)
+    missing = (
+        _missing(unit, what, pods, runs=runs, gpus=gpus)
+        or _unknown(plan, runs, wrong=first.wrong)
+        or _impossible(plan, unit, what, run=joined, gpus=gpus)
+    )
     if missing:
         return _row(unit, what, joined, wanted=wanted, verdict=NO_DATA, reasons=missing)
-    wrong = _wrong(plan, unit, runs, joined=joined, wanted=wanted)
+    wrong = _wrong(plan, unit, runs, joined=joined, wanted=wanted, gpus=gpus)
     return _row(unit, what, joined, wanted=wanted, verdict=FAIL if wrong else PASS, reasons=wrong)
 
 
@@ -82,6 +93,24 @@ def _missing(unit: Unit, what: Collective, pods: Mapping[str, Pod], *, runs: Map
     return []
 
 
+def _unknown(plan: Mapping[str, Any], runs: Mapping[str, Run], *, wrong: float | None) -> list[str]:
+    """Return what a measurement does not tell although a verdict needs it."""
+    found = [] if wrong is not None else ["the values were not checked"]
+    kinds = {kind.partition(_DIRECT)[0] for run in runs.values() for kind in run.transports if kind.startswith("NET/")}
+    strange = sorted(kind for kind in kinds if kind != _SOCKET and not _RDMA.match(kind))
+    if strange:
+        found.append(f"it is not known whether {', '.join(strange)} uses RDMA")
+    for host, run in runs.items():
+        count = len(_rails(plan, host))
+        if not run.listed and len(run.used) < count:
+            found.append(f"NCCL did not log its RDMA devices on {host}, and used {len(run.used)} for {count} rails")
+    return found
+
+
+def _rails(plan: Mapping[str, Any], host: str) -> list[str]:
+    return [name for name, own in plan["expectations"].items() if host in own]
+
+
 def _impossible(plan: Mapping[str, Any], unit: Unit, what: Collective, *, run: Run, gpus: int) -> list[str]:
     """Return why a value is not valid: another size, or more than a GPU's share of the rails on the network alone."""
     value, size = run.value, options(plan)["size"]
@@ -101,32 +130,29 @@ def _end(run: Run, pod: Pod) -> str:
     return f"{code}: {said}" if said else code
 
 
-def _wrong(plan: Mapping[str, Any], unit: Unit, runs: Mapping[str, Run], *, joined: Run, wanted: Limit) -> list[str]:
+def _wrong(
+    plan: Mapping[str, Any], unit: Unit, runs: Mapping[str, Run], *, joined: Run, wanted: Limit, gpus: int
+) -> list[str]:
     """Return what is wrong with a measurement, the transport first, since it explains a low value."""
-    kinds = joined.transports
-    others = sorted(kind for kind in kinds if kind.startswith("NET/") and not kind.startswith("NET/IB"))
+    kinds = {kind: count for kind, count in joined.transports.items() if _RDMA.match(kind)}
+    staged = sum(count for kind, count in kinds.items() if not kind.endswith(_DIRECT))
+    # Where GPUs are far from rails, NCCL may use host memory, and leave out rails.
+    near = not far(plan, unit.hosts, gpus)
     found = []
-    if others:
-        found.append(f"NCCL used {', '.join(others)} instead of RDMA for some connections")
-    if kinds.get("NET/IB") and not _staged(plan, unit):
-        of = kinds["NET/IB"] + kinds["NET/IB/GDRDMA"]
-        found.append(f"{kinds['NET/IB']} of {of} connections over RDMA did not use GPUDirect (no GDRDMA in the log)")
+    if joined.transports.get(_SOCKET):
+        found.append(f"NCCL used {_SOCKET} instead of RDMA for some connections")
+    if staged and near:
+        of = sum(kinds.values())
+        found.append(f"{staged} of {of} connections over RDMA did not use GPUDirect (no GDRDMA in the log)")
     for host, run in runs.items():
-        rails = [name for name, own in plan["expectations"].items() if host in own]
-        if len(run.devices) < len(rails):
-            found.append(f"NCCL used {len(run.devices)} RDMA devices of {host}, which has {len(rails)} rails")
-    if joined.wrong:
-        found.append(f"{joined.wrong:g} values were wrong")
+        rails, used = len(_rails(plan, host)), len(run.rails())
+        if run.listed and len(run.devices) < rails:
+            found.append(f"NCCL found {len(run.devices)} RDMA devices of {host}, which has {rails} rails")
+        elif near and used < min(rails, gpus):
+            found.append(f"NCCL used {used} rails of {host}, which has {rails}")
     if wanted.value is not None and (joined.value or 0.0) < wanted.value:
         found.append(f"{joined.value:g} GB/s, expected at least {wanted.value:g} GB/s ({wanted.source})")
     return found
-
-
-def _staged(plan: Mapping[str, Any], unit: Unit) -> bool:
-    """Whether NCCL may use host memory: a rail of the unit has its GPU behind the processor, or none is known."""
-    gpus = plan.get("gpus") or plan.get("nccl_gpus") or {}
-    paths = [own[host]["path"] for own in gpus.values() for host in unit.hosts if own.get(host)]
-    return not paths or any(path not in _DIRECT for path in paths)
 
 
 def _row(

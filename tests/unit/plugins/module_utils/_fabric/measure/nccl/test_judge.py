@@ -27,6 +27,10 @@ UNIT = Unit("h1 and h2", "pairs", ("h1", "h2"))
 NETWORK, ALL = Collective("all_reduce", "network"), Collective("all_reduce", "all")
 
 
+# Both rails as one device of NCCL.
+MERGED = ("Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE", "Using [0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}")
+
+
 def plan(rate: float = 400.0, path: str = "PIX", **nccl: Any) -> dict[str, Any]:
     rails = ("rail0", "rail1")
     side = {"rate": rate, "mtu": 4096}
@@ -51,7 +55,7 @@ def test_a_good_run_passes_with_its_values() -> None:
     assert network["transports"] == {"NET/IB/GDRDMA": 6}
     assert (network["nccl"], network["gpu"]) == (["2.28.9+cuda13.0"], "NVIDIA H100 80GB HBM3")
     assert (every["value"], every["expected"], every["verdict"]) == (99.0, None, "pass")
-    assert every["transports"] == {"NET/IB/GDRDMA": 3, "P2P": 1}
+    assert every["transports"] == {"NET/IB/GDRDMA": 4, "P2P": 1}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,22 @@ def test_a_good_run_passes_with_its_values() -> None:
         (("via NET/IB/0/GDRDMA", "via NET/Socket/0"), None, {}, "fail", "NCCL used NET/Socket instead of RDMA"),
         (("NET/IB/0/GDRDMA", "NET/IB/0"), None, {}, "fail", "2 of 6 connections over RDMA did not use GPUDirect"),
         (("NET/IB/0/GDRDMA", "NET/IB/0"), None, {"path": "SYS"}, "pass", ""),
-        (None, (" [1]mlx5_1:1/RoCE", ""), {}, "fail", "NCCL used 1 RDMA devices of h2, which has 2 rails"),
+        (None, (" [1]mlx5_1:1/RoCE", ""), {}, "fail", "NCCL found 1 RDMA devices of h2, which has 2 rails"),
+        (("NET/IB/0/GDRDMA", "NET/IBext_v8/0"), None, {}, "fail", "2 of 6 connections over RDMA did not use GPUDirect"),
+        (("NET/IB/1/", "NET/IB/0/"), None, {}, "fail", "NCCL used 1 rails of h1, which has 2"),
+        (("NET/IB/1/", "NET/IB/0/"), None, {"path": "SYS"}, "pass", ""),
+        (("NET/IB/", "NET/NCCL RDMA Plugin v10/"), ("NET/IB/", "NET/NCCL RDMA Plugin v10/"), {}, "pass", ""),
+        (("NET/IB/", "NET/Strange Net/"), None, {}, "no_data", "it is not known whether NET/Strange Net uses RDMA"),
+        ((MERGED[0], MERGED[1]), None, {}, "pass", ""),
+        (("values : 0 OK", "values : 3 FAILED"), None, {}, "fail", "3 values were wrong"),
+        (
+            ("46.84       0\n# Out of bounds values : 0 OK", "46.84       4\n# Out of bounds values : 4 FAILED"),
+            ("end 1 rc=0", "end 1 rc=1"),
+            {},
+            "fail",
+            "4 values were wrong",
+        ),
+        ((" 46.80   46.80       0", " 46.80   46.80     N/A"), None, {}, "no_data", "values were not checked"),
         (("Group  1", "Group  0"), None, {}, "no_data", "communicators with 4 GPUs, expected 2 GPUs in each of 2"),
         (("end 1 rc=0", "end 1 rc=124"), None, {}, "no_data", "h1: it ended with exit code 124"),
         (None, ("=== gpufabric nccl end 1 rc=0\n", ""), {}, "no_data", "h2: it did not run"),
@@ -92,6 +111,52 @@ def test_what_is_wrong_is_named(first: Any, second: Any, given: Any, verdict: st
     result = judged(one, other, **given)[0]
     assert result["verdict"] == verdict
     assert reason in result["reason"]
+
+
+@pytest.mark.parametrize(
+    ("line", "transports", "used"),
+    [
+        ("x [0] NCCL INFO Channel 00/0 : 1[1] -> 0[0] [send] via NET/IB/3(2)/GDRDMA/Shared", {"NET/IB/GDRDMA": 1}, {3}),
+        ("    12 via NET/IB/0/GDRDMA(PCI)", {"NET/IB/GDRDMA": 12}, {0}),
+        (" 7 via NET/NCCL RDMA Plugin v10/1/GDRDMA", {"NET/NCCL RDMA Plugin v10/GDRDMA": 7}, {1}),
+        (" 7 via NET/Socket/0", {"NET/Socket": 7}, {0}),
+        (" 7 via P2P/CUMEM/read", {"P2P": 7}, set()),
+        ("9999999999 via P2P/CUMEM", {}, set()),
+    ],
+)
+def test_connections_are_counted_in_every_spelling(line: str, transports: Any, used: set[int]) -> None:
+    run = parse(f"=== gpufabric nccl log 1\n{line}\n").runs[1]
+    assert (dict(run.transports), run.used) == (transports, used)
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        (["NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>"], {"mlx5_0:1", "mlx5_1:1"}),
+        (["NET/IB : Using [0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE} [RO]"], {"mlx5_0:1", "mlx5_1:1"}),
+        (
+            [
+                "NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]",
+                "NET/IB : Made virtual device [2] name=mlx5_0+mlx5_1 speed=800000 ndevs=2",
+            ],
+            {"mlx5_0:1", "mlx5_1:1"},
+        ),
+    ],
+)
+def test_devices_are_read_in_every_spelling(lines: list[str], names: set[str]) -> None:
+    log = "\n".join(["=== gpufabric nccl log 1", *lines])
+    last = 2 if len(lines) > 1 else 0
+    run = parse(f"{log}\n 1 via NET/IB/{last}/GDRDMA\n").runs[1]
+    assert run.devices == names
+    assert len(run.rails() or ()) == (1 if "[1]mlx5_1" in lines[0] and last == 0 else 2)
+
+
+def test_without_a_list_of_devices_the_connections_must_name_all_rails() -> None:
+    unlisted = FIRST.replace(MERGED[0], "Nothing")
+    assert judged(unlisted)[0]["verdict"] == "pass"
+    result = judged(unlisted.replace("NET/IB/1", "NET/IB/0"))[0]
+    assert result["verdict"] == "no_data"
+    assert "did not log its RDMA devices on h1" in result["reason"]
 
 
 def test_a_pod_that_ended_early_tells_why() -> None:
