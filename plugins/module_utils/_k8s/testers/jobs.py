@@ -76,7 +76,7 @@ def wait_running(
                 first_stuck.pop(state.name, None)
         if len(states) == len(endpoints) and all(_settled(s, first_stuck, elapsed) for s in states):
             break
-    return _by_endpoint(endpoints, states, lambda: _why_no_pod(api, testers, timeout))
+    return _by_endpoint(endpoints, states, lambda: why_no_pod(api, testers, timeout))
 
 
 def _settled(state: State, first_stuck: Mapping[str, float], elapsed: float) -> bool:
@@ -104,7 +104,7 @@ def _by_endpoint(
     return running, problems
 
 
-def _why_no_pod(api: Api, testers: Testers, timeout: float) -> str:
+def why_no_pod(api: Api, testers: Testers, timeout: float) -> str:
     """Return why the Job made no pod: quota and admission speak in its events only."""
     path = collection("v1", "events", testers.namespace)
     said = [

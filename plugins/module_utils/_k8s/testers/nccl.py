@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..._common.errors import FabricError, InputError
+from ..._common.errors import ClusterError, FabricError, InputError
 from ..._fabric.intent.host_classes import of_plan
 from ..._fabric.intent.namespaces import refusal
 from ..._fabric.measure.nccl import environment
@@ -24,7 +24,7 @@ from . import jobs
 from . import namespace as testers_namespace
 from .lease import Lease, renewed
 from .logs import Evidence, read_log, reason_without_log
-from .manifests import Testers, pod_rails
+from .manifests import Testers, account, pod_rails
 from .nccl_objects import MEMORY_PER_GPU, Part, service, settings, unit_job
 from .resources import needs, refusals
 from .steps import endpoints_of, hostname_of, lease_of, read_script, testers_of
@@ -152,14 +152,24 @@ def _round(
     """Run units at the same time, keep their output, and remove them."""
     try:
         for _unit, part in parts:
-            own = settings(part)
-            apply_object(api, own, Options(), clock=clock)
-            apply_object(api, service(part, api.get(path_of(api, own)) or own), Options(), clock=clock)
-            apply_object(api, unit_job(part), Options(), clock=clock)
+            _start(api, part, clock=clock)
         states = _ended(api, parts, clock=clock)
         return [_ran(api, unit, part, endpoints=endpoints, params=params, states=states) for unit, part in parts]
     finally:
         jobs.remove(api, parts[0][1].testers, Options(timeout=params["timeout"]), clock=clock)
+
+
+def _start(api: Api, part: Part, *, clock: Clock) -> None:
+    own = settings(part)
+    apply_object(api, own, Options(), clock=clock)
+    owner = api.get(path_of(api, own))
+    if owner is None:
+        raise ClusterError(
+            f"ConfigMap {part.testers.name} in namespace {part.testers.namespace} is missing, although it was just"
+            " created. Find out what removes objects of this namespace, and run the collectives again"
+        )
+    for item in (service(part, owner), *account(part.testers, owner), unit_job(part)):
+        apply_object(api, item, Options(), clock=clock)
 
 
 def _ended(api: Api, parts: Sequence[tuple[Unit, Part]], *, clock: Clock) -> dict[str, State]:
@@ -195,12 +205,14 @@ def _ran(
 ) -> Ran:
     evidence = Evidence(params["evidence"], f"nccl/{unit.scope}-{part.testers.name}-{unit.hosts[0]}")
     evidence.prepare()
-    output, problems = {}, {}
+    output, problems, absent = {}, {}, ""
     for host in unit.hosts:
         state = states.get(endpoints[host])
         if state is None or not (state.over or state.running):
             waiting = state or states.get("")
-            problems[host] = waiting.problem if waiting and waiting.problem else "its pod did not start in time"
+            reason = (waiting.problem or "its pod did not start in time") if waiting else ""
+            absent = absent or ("" if reason else jobs.why_no_pod(api, part.testers, part.patience))
+            problems[host] = reason or absent
             continue
         try:
             timeout = _LOG_TIMEOUT if state.over else _UNFINISHED

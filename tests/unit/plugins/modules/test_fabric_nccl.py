@@ -35,19 +35,28 @@ class Cluster(FakeCluster):
     def __init__(self, gpus: dict[str, str]) -> None:
         super().__init__(*[node(name, gpus.get(name, "2")) for name in HOSTS])
         self.states: dict[str, dict[str, Any]] = {}
+        self.applied: list[dict[str, Any]] = []
+        self.admits = True
+        self.hides = ""
         self.jobs: list[dict[str, Any]] = []
         self.services: list[dict[str, Any]] = []
 
     def _patch(self, path: str, query: dict[str, str], data: Any, headers: Any) -> Response:
         answer = super()._patch(path, query, data, headers)
         self.services += [data] if "/services/" in path else []
-        if "/jobs/" in path:
+        self.applied.append(data)
+        if "/jobs/" in path and not self.admits:
+            self.put(refusal(data["metadata"]["name"]))
+        elif "/jobs/" in path:
             self.jobs.append(data)
             affinity = data["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
             (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
             for index, hostname in enumerate(term["matchExpressions"][0]["values"]):
                 self._pod(data, index, hostname.replace("host-", "node-"))
         return answer
+
+    def _get(self, path: str, *given: Any) -> Response:
+        return super()._get("/gone" if self.hides and self.hides in path else path, *given)
 
     def _pod(self, job: dict[str, Any], index: int, node_name: str) -> None:
         name = f"{job['metadata']['name']}-{index}-abcde"
@@ -68,6 +77,13 @@ class Cluster(FakeCluster):
             for pod in [other for other in self.objects if other.startswith(start)]:
                 del self.objects[pod]
         return answer
+
+
+def refusal(job: str) -> dict[str, Any]:
+    """Return the event of a Job whose pods are not admitted."""
+    meta = {"name": f"{job}.1", "namespace": "gpufabric-validate"}
+    said = {"type": "Warning", "message": "Error creating: unable to validate against any security context constraint"}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": meta, "involvedObject": {"name": job}, **said}
 
 
 def node(name: str, gpus: str) -> dict[str, Any]:
@@ -191,6 +207,37 @@ def test_a_host_with_another_number_of_gpus_is_left_out_by_name(world: World) ->
     assert list(world.report()["left_out"]) == ["h3"]
     assert "it offers 1 nvidia.com/gpu, a tester needs 2" in world.report()["left_out"]["h3"]
     assert "h3: not measured: no tester on node node-h3" in "\n".join(result["text"])
+
+
+def test_pods_have_their_account_where_the_platform_admits_by_account(world: World) -> None:
+    made = plan(scopes=["pairs"])
+    made["operator"]["platform"] = "openshift"
+    assert world.run(made=made, limit=["h1", "h2"])["verdict"] == "pass"
+    kinds = [item["kind"] for item in world.cluster.applied if item["metadata"]["name"].startswith("gpufabric-nccl")]
+    assert kinds == ["ConfigMap", "Service", "ServiceAccount", "RoleBinding", "Job"]
+    (job,) = world.cluster.jobs
+    account, binding = (item for item in world.cluster.applied if item["kind"] in ("ServiceAccount", "RoleBinding"))
+    assert job["spec"]["template"]["spec"]["serviceAccountName"] == account["metadata"]["name"]
+    assert binding["roleRef"]["name"] == "system:openshift:scc:privileged"
+    assert binding["subjects"][0]["name"] == account["metadata"]["name"]
+
+
+def test_why_no_pod_was_made_is_told(world: World) -> None:
+    world.cluster.admits = False
+    world.run(limit=["h1", "h2"], timeout=5)
+    assert (
+        "h1: Error creating: unable to validate against any security context" in world.report()["results"][0]["reason"]
+    )
+
+
+def test_objects_that_another_process_removes_end_the_run_with_a_message(world: World) -> None:
+    world.cluster.hides = "configmaps/gpufabric-nccl"
+    result = world.run(limit=["h1", "h2"])
+    assert result["failed"]
+    assert (
+        "ConfigMap gpufabric-nccl-0 in namespace gpufabric-validate is missing, although it was just created"
+        in result["msg"]
+    )
 
 
 def test_hosts_in_use_are_not_loaded(world: World) -> None:
