@@ -46,6 +46,10 @@ options:
     description: Namespace of the testers.
     type: str
     default: gpufabric-validate
+  collectives:
+    description: Whether collectives of NCCL are run, which need Services in O(test_namespace).
+    type: bool
+    default: false
   test_pull_secret:
     description: Image pull secret of the testers. If O(test_namespace) exists, the secret must exist in it.
     type: str
@@ -312,6 +316,7 @@ SPEC: dict[str, Any] = {
     "namespace": {"type": "str", "default": "nvidia-network-operator"},
     "network_namespace": {"type": "str", "default": "default"},
     "test_namespace": {"type": "str", "default": "gpufabric-validate"},
+    "collectives": {"type": "bool", "default": False},
     "test_pull_secret": {"type": "str", "no_log": False},
     "pull_secrets": {"type": "list", "elements": "raw", "default": [], "no_log": False},
     "ufm_secret": {"type": "str", "no_log": False},

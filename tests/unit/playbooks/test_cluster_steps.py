@@ -53,6 +53,10 @@ def test_nothing_is_measured_so_nothing_is_asked_for() -> None:
     known = {"ansible_run_tags": ["validate"], "ansible_skip_tags": []}
     assert steps_of(known) == ["validate"]
     assert steps_of({**known, "rdma_validate_when": "never"}) == []
+    # Collectives run in pods in any case.
+    known.update(rdma_plan={"tests": {"nccl": {"enabled": True}}}, rdma_validate_when="never")
+    assert steps_of(known) == ["validate"]
+    assert steps_of({**known, "ansible_skip_tags": ["nccl_validate"]}) == []
 
 
 @pytest.mark.parametrize("name", ["site.yml", "deploy.yml"])
@@ -82,10 +86,10 @@ def test_no_include_has_tags_that_its_tasks_do_not_get(path: Path) -> None:
 def steps_of(known: dict[str, Any]) -> Any:
     """Return the steps that the check of the cluster has with these variables."""
     (task,) = yaml.safe_load((ROOT / "playbooks/tasks/cluster.yml").read_text())[1:]
-    known = {name: found for name, found in known.items() if found is not None}
+    known = {"rdma_plan": {"tests": {}}, **{name: found for name, found in known.items() if found is not None}}
     defaults = yaml.safe_load((ROOT / "roles/rdma_validate/defaults/main.yml").read_text())
     known["__options"] = {name: known.get(name, default) for name, default in defaults.items()}
-    for name in ("__selected", "__wanted", "__steps"):
+    for name in ("__selected", "__collectives", "__wanted", "__steps"):
         known[name] = value(task["vars"][name], known)
     return known["__steps"]
 

@@ -58,6 +58,7 @@ _UPLINKS = list_of(
         max_speed=_RATE,
         max_width=optional(_COUNT),
         redirects=Later(optional(truth)),
+        translated_direct=Later(optional(truth)),
     ),
     64,
 )

@@ -100,10 +100,11 @@ def sharing(plan: Mapping[str, Any]) -> dict[str, list[list[str]]]:
 def redirects(port: Port, common: Collection[str]) -> bool:
     """Whether ACS sends what a port has for the GPU up to the root: a bridge below those ``common`` with it redirects.
 
-    With address translation (ATS) in use, translated requests are not redirected.
+    With address translation (ATS) in use, requests are translated, and pass bridges with ACS Direct Translated P2P.
     """
     below = [link for link in port.get("uplinks", ()) if link["pci"] not in common]
-    return not port.get("ats") and any(link.get("redirects") for link in below)
+    ats = port.get("ats")
+    return any(link.get("redirects") and not (ats and link.get("translated_direct") is not False) for link in below)
 
 
 def told(shared: Mapping[str, Sequence[Sequence[str]]], expected: Mapping[str, Any]) -> Iterator[str]:
@@ -115,7 +116,8 @@ def told(shared: Mapping[str, Sequence[Sequence[str]]], expected: Mapping[str, A
         yield (
             f"PCIe ACS redirects the traffic between NIC and GPU to the processor on {some(found)}, although both are"
             " behind the same PCIe switch. Their tests from GPU memory are judged by the links to the processor, as"
-            " those from host memory. Disable it with rdma_pcie_acs: true, or enable ATS on virtualized hosts"
+            " those from host memory. Disable it with rdma_pcie_acs: true. On virtualized hosts, enable both ATS of the"
+            " NIC (ATS_ENABLED) and ACS Direct Translated P2P of the switch ports (setpci)"
         )
     groups = [" and ".join(group) for group in shared.get("sharing", ())]
     if groups:

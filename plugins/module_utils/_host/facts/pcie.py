@@ -13,7 +13,7 @@ from ..._common import pci, units
 Raw = Mapping[str, Any]
 # Extended capabilities, their control registers, and the bits in them (of ATS in the second byte).
 _ACS, _ATS, _CONTROL = 0x000D, 0x000F, 6
-_REDIRECT, _ENABLE = 0x0C, 0x80
+_REDIRECT, _DIRECT_TRANSLATED, _ENABLE = 0x0C, 0x40, 0x80
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,28 +49,32 @@ class Uplink:
     max_width: int | None
     # Whether ACS sends what a device below has for another one below up to the root; None when it is not known.
     redirects: bool | None
+    # Whether it lets requests with addresses that ATS translated pass directly all the same.
+    translated_direct: bool | None
 
     @classmethod
     def from_raw(cls, address: str, raw: Raw) -> Uplink:
         """Build it from the ``{current,max}_link_{speed,width}`` files of the bridge."""
         link = Pcie.from_raw(raw)
-        redirects = _redirects(raw.get("config") or b"")
-        return cls(address, link.speed, link.width, link.max_speed, link.max_width, redirects)
+        control = _acs_control(raw.get("config") or b"")
+        flags = (None if control is None else bool(control & bits) for bits in (_REDIRECT, _DIRECT_TRANSLATED))
+        return cls(address, link.speed, link.width, link.max_speed, link.max_width, *flags)
 
 
-def _redirects(config: bytes) -> bool | None:
-    """Return whether ACS of a bridge redirects requests or completions between devices below the same switch.
+def _acs_control(config: bytes) -> int | None:
+    """Return the control of ACS of a bridge, 0 without ACS, None if it cannot be read.
 
-    PCI Express Base Specification: bits 2 and 3 of the control register of the ACS Extended Capability.
+    PCI Express Base Specification: of the control register of the ACS Extended Capability, bits 2 and 3 redirect
+    requests and completions between devices below the same switch, and bit 6 exempts translated requests from it.
     """
     if len(config) <= pci.EXTENDED:
         return None
     at = pci.extended_capability(config, _ACS)
-    return at is not None and bool(config[at + _CONTROL] & _REDIRECT)
+    return 0 if at is None else config[at + _CONTROL]
 
 
 def translates(config: bytes) -> bool | None:
-    """Return whether ATS of a function is in use, so that its requests reach other devices in spite of ACS."""
+    """Return whether ATS of a function is in use, so that its requests can have translated addresses."""
     if len(config) <= pci.EXTENDED:
         return None
     at = pci.extended_capability(config, _ATS)

@@ -101,7 +101,8 @@ def check(inventory: HostInventory, wanted: Mapping[str, tuple[str, str]], have:
     if inventory.virtual:
         raise ConflictError(
             f"{inventory.hostname} is a virtual machine. ACS is controlled by its hypervisor, and peer-to-peer "
-            "traffic requires ATS instead. Disable pcie_acs for this host"
+            "traffic requires ATS of the NIC and ACS Direct Translated P2P of the switch ports instead. "
+            "Disable pcie_acs for this host"
         )
     if have.passed:
         raise ConflictError(

@@ -66,6 +66,8 @@ _TESTERS = [
     ("", "events", ("list",)),
     ("coordination.k8s.io", "leases", ("get", "create", "update", "delete")),
 ]
+# They are removed with the ConfigMap that owns them.
+_COLLECTIVES = [("", "services", ("get", "create", "patch"))]
 _ACCOUNT = [
     ("", "serviceaccounts", ("get", "create", "patch")),
     ("rbac.authorization.k8s.io", "rolebindings", ("get", "create", "patch")),
@@ -96,12 +98,13 @@ def needed(
     profiles: Sequence[str] = ("",),
     platform: str = "",
     objects: Sequence[Mapping[str, Any]] = (),
+    collectives: bool = False,
 ) -> list[Permission]:
     """Return what the ``steps`` of a run need: ``operator``, ``networks`` and ``tests`` are namespaces.
 
     ``installs``: whether the run installs the operator's chart, or uses an operator that is there.
     ``profiles``, ``platform``: names of the network models and of the kind of cluster. ``objects``: those that the run
-    applies; only they tell whether those of optional kinds are among them.
+    applies; only they tell whether those of optional kinds are among them. ``collectives``: whether NCCL is run too.
     """
     own = platforms.get(platform)
     sriov = own.sriov_in(operator)
@@ -129,6 +132,7 @@ def needed(
             ("", "namespaces", None, _WRITE),
             *_in(tests, _TESTERS),
             *_in(tests, _ACCOUNT if own.tester_role else []),
+            *_in(tests, _COLLECTIVES if collectives else []),
         ],
     }
     rows = [*_ALWAYS, *(row for step in STEPS if step in steps for row in table[step])]

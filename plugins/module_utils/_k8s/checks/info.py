@@ -138,6 +138,7 @@ def _permissions(params: Mapping[str, Any]) -> list[access.Permission]:
         profiles=[own["profile"]["name"] for own in params["classes"]] or [params["profile"]],
         platform=params["platform"] or "",
         objects=params["objects"],
+        collectives=params["collectives"],
     )
 
 

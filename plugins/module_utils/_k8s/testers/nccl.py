@@ -109,7 +109,7 @@ def _classes(params: Mapping[str, Any], nodes: Nodes, problems: dict[str, str]) 
     for own in of_plan(plan):
         theirs = {name: node for name, node in nodes.items() if len(rails) == 1 or name in own["hosts"]}
         wanted = needs(wanting, resource, theirs.values())
-        problems.update(refusals(wanted, theirs))
+        problems.update(refusals(wanted, theirs, must_request=True))
         lacking = {name: (plan["hosts"].get(name) or {}).get("missing", ()) for name in theirs}
         problems.update({name: f"it has no port for {', '.join(gone)}" for name, gone in lacking.items() if gone})
         theirs = {name: node for name, node in theirs.items() if name not in problems}

@@ -58,18 +58,21 @@ def needs(plan: Mapping[str, Any], gpu_resource: str, nodes: Iterable[Mapping[st
     return Needs(amounts, show_gpus=cuda and not gpu_resource)
 
 
-def refusals(wanted: Needs, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return endpoint -> why its node (``nodes``: endpoint -> Node) cannot give what a tester needs."""
+def refusals(wanted: Needs, nodes: Mapping[str, Mapping[str, Any]], *, must_request: bool = False) -> dict[str, str]:
+    """Return endpoint -> why its node (``nodes``: endpoint -> Node) cannot give what a tester needs.
+
+    ``must_request``: whether GPUs are requested in any case, so that to request none is no way out.
+    """
     found = {}
     for endpoint, node in nodes.items():
         for resource, amount in wanted.amounts.items():
-            why = _refusal(resource, amount, _allocatable(node, resource))
+            why = _refusal(resource, amount, _allocatable(node, resource), must_request=must_request)
             if why:
                 found[endpoint] = f"no tester on node {node['metadata']['name']}: {why}"
     return found
 
 
-def _refusal(resource: str, amount: int, has: int) -> str:
+def _refusal(resource: str, amount: int, has: int, *, must_request: bool) -> str:
     if resource == HUGEPAGES:
         if has >= amount:
             return ""
@@ -80,10 +83,12 @@ def _refusal(resource: str, amount: int, has: int) -> str:
         )
     if has == amount:
         return ""
+    of, others = f"it offers {has} {resource}, a tester needs {amount}, as many as most nodes have", "(--limit)"
+    if must_request:
+        return f"{of}. Check its device plugin, or measure nodes with another number in a separate run {others}"
     return (
-        f"it offers {has} {resource}, a tester needs {amount}, as many as most nodes have (rdma_fabric.tests.memory)."
-        " Check its device plugin, measure nodes with another number in a separate run (--limit), or"
-        f" {_NO_REQUEST}"
+        f"{of} (rdma_fabric.tests.memory). Check its device plugin, measure nodes with another number in a separate"
+        f" run {others}, or {_NO_REQUEST}"
     )
 
 

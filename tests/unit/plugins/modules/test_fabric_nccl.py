@@ -206,6 +206,8 @@ def test_a_host_with_another_number_of_gpus_is_left_out_by_name(world: World) ->
     assert result["verdict"] == "no_data"
     assert list(world.report()["left_out"]) == ["h3"]
     assert "it offers 1 nvidia.com/gpu, a tester needs 2" in world.report()["left_out"]["h3"]
+    # All GPUs must be requested here.
+    assert "gpu_resource" not in world.report()["left_out"]["h3"]
     assert "h3: not measured: no tester on node node-h3" in "\n".join(result["text"])
 
 

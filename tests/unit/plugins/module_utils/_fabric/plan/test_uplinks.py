@@ -119,22 +119,26 @@ COMMON = ("pci0000:00", "0000:00:01.0", "0000:01:00.0")
 
 
 @pytest.mark.parametrize(
-    ("above", "below", "ats", "redirected"),
+    ("above", "below", "ats", "direct", "redirected"),
     [
-        (None, None, None, False),
-        (False, False, False, False),
-        (False, True, False, True),
-        (False, True, None, True),
-        (False, True, True, False),
+        (None, None, None, None, False),
+        (False, False, False, False, False),
+        (False, True, False, True, True),
+        (False, True, None, False, True),
+        (False, True, True, True, False),
+        # Translated requests are redirected too, unless the switch port lets them pass.
+        (False, True, True, False, True),
+        # Facts of earlier versions do not know it.
+        (False, True, True, None, False),
         # The bridges above NIC and GPU alike are not on their way.
-        (True, False, False, False),
+        (True, False, False, False, False),
     ],
 )
-def test_acs_below_the_common_bridge_redirects_unless_ats_is_in_use(
-    above: bool | None, below: bool | None, ats: bool | None, redirected: bool
+def test_acs_below_the_common_bridge_redirects_unless_translated_requests_pass(
+    above: bool | None, below: bool | None, ats: bool | None, direct: bool | None, redirected: bool
 ) -> None:
     links = [{"pci": pci, "redirects": above} for pci in COMMON[1:]]
-    own = {"uplinks": [*links, {"pci": "0000:02:00.0", "redirects": below}], "ats": ats}
+    own = {"uplinks": [*links, {"pci": "0000:02:00.0", "redirects": below, "translated_direct": direct}], "ats": ats}
     assert uplinks.redirects(own, COMMON) is redirected
 
 

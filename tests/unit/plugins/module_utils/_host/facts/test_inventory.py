@@ -149,7 +149,10 @@ def test_gpu_server_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         "rdma": ["mlx5_5"],
         "path": ["pci0000:97", "0000:97:01.0", "0000:98:00.0", "0000:99:00.0", "0000:9a:00.0"],
         "uplinks": [
-            {"pci": pci, "speed": None, "width": None, "max_speed": None, "max_width": None, "redirects": None}
+            {
+                **{"pci": pci, "speed": None, "width": None, "max_speed": None, "max_width": None},
+                **{"redirects": None, "translated_direct": None},
+            }
             for pci in ("0000:97:01.0", "0000:98:00.0", "0000:99:00.0")
         ],
         "ats": None,
@@ -192,7 +195,7 @@ def test_acs_of_bridges_and_ats_of_ports(tmp_path: Path, monkeypatch: pytest.Mon
     port = devices / "0000:18:00.0"
     parents = {path.name: path for path in port.resolve().parents}
     (parents["0000:17:00.0"] / "config").write_bytes(config_space.bridge(0x001D))
-    (parents["0000:16:00.0"] / "config").write_bytes(config_space.bridge(0x0000))
+    (parents["0000:16:00.0"] / "config").write_bytes(config_space.bridge(0x0040))
     # Users other than root get 64 bytes.
     (parents["0000:15:01.0"] / "config").write_bytes(config_space.bridge(0x001D, 64))
     config = bytearray(4096)
@@ -200,6 +203,7 @@ def test_acs_of_bridges_and_ats_of_ports(tmp_path: Path, monkeypatch: pytest.Mon
     (port / "config").write_bytes(config)
     (found,) = [one for one in host.inventory().ports if one.pci == "0000:18:00.0"]
     assert [link.redirects for link in found.uplinks] == [None, False, True]
+    assert [link.translated_direct for link in found.uplinks] == [None, True, False]
     assert found.ats is True
     (port / "config").write_bytes(config_space.bridge(None))
     assert [one.ats for one in host.inventory().ports if one.pci == "0000:18:00.0"] == [False]

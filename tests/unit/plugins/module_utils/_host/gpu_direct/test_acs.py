@@ -101,7 +101,7 @@ HAVE = acs.Have({"0000:17:00.0": 0x1D, "0000:17:01.0": 0x1D}, {}, False, {}, ())
             True,
             {},
             "gpu-11 is a virtual machine. ACS is controlled by its hypervisor, and peer-to-peer traffic requires ATS "
-            "instead. Disable pcie_acs for this host",
+            "of the NIC and ACS Direct Translated P2P of the switch ports instead. Disable pcie_acs for this host",
         ),
         (
             False,

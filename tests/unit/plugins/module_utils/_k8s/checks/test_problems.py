@@ -157,6 +157,14 @@ def test_only_the_permissions_of_the_selected_steps(steps: list[str], needed: li
     assert set(found) | set(needed) | set(spared) <= {str(item) for item in access.needed("op", "n", "t")}
 
 
+def test_collectives_need_services() -> None:
+    without, wanted = (
+        {str(item) for item in access.needed("op", "n", "t", steps=["validate"], collectives=collectives)}
+        for collectives in (False, True)
+    )
+    assert wanted - without == {f"{verb} services in t" for verb in ("get", "create", "patch")}
+
+
 def test_all_missing_permissions_at_once() -> None:
     cluster = FakeCluster(denied=("patch nodes", "list nodes", "create namespaces", "watch nodes"))
     wanted = access.needed("op", "default", "tests")
