@@ -24,10 +24,16 @@ notes:
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
 options:
+  state:
+    description:
+      - V(measured) runs the collectives. O(plan), O(facts), O(image), O(script) and O(tester_script) are required.
+      - V(begun) only replaces an earlier report by one that has no data, so that none stands if the run ends before its collectives.
+    type: str
+    choices: [measured, begun]
+    default: measured
   plan:
     description: The plan, as returned by M(gpufabric.rdma.fabric_plan).
     type: dict
-    required: true
   limit:
     description: Restrict the run to these hosts of the plan. An empty list means all hosts.
     type: list
@@ -38,7 +44,6 @@ options:
       - Current facts by host name, each the value of C(ansible_facts.rdma). A host without facts is left out, since it is not known
         whether it is in use.
     type: dict
-    required: true
   busy_hosts:
     description:
       - What to do with hosts on which RDMA queue pairs are open, or on which that cannot be read. V(false) refuses to run. V(true) runs on
@@ -64,7 +69,6 @@ options:
   image:
     description: Image of the pods, with nccl-tests, MPICH, iproute2 and the programs of the tester.
     type: str
-    required: true
   image_pull_policy:
     description: When to pull the image.
     type: str
@@ -76,11 +80,9 @@ options:
   script:
     description: Path of C(nccl.sh) on the controller.
     type: path
-    required: true
   tester_script:
     description: Path of C(tester.sh) on the controller, which finds the RDMA devices of the rails.
     type: path
-    required: true
   host_network:
     description: Run privileged on the host network and use the RDMA devices of the hosts.
     type: bool
@@ -181,19 +183,20 @@ from ..module_utils._k8s.client.poll import Clock
 from ..module_utils._k8s.testers import nccl
 
 SPEC: dict[str, Any] = {
-    "plan": {"type": "dict", "required": True},
-    "facts": {"type": "dict", "required": True},
+    "state": {"type": "str", "choices": ["measured", "begun"], "default": "measured"},
+    "plan": {"type": "dict"},
+    "facts": {"type": "dict"},
     "busy_hosts": {"type": "raw", "default": False},
     "limit": {"type": "list", "elements": "str", "default": []},
     "path": {"type": "path", "required": True},
     "namespace": {"type": "str", "default": "gpufabric-validate"},
     "run": {"type": "str", "required": True},
     "wait": {"type": "int", "default": 120},
-    "image": {"type": "str", "required": True},
+    "image": {"type": "str"},
     "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},
     "image_pull_secret": {"type": "str", "no_log": False},
-    "script": {"type": "path", "required": True},
-    "tester_script": {"type": "path", "required": True},
+    "script": {"type": "path"},
+    "tester_script": {"type": "path"},
     "host_network": {"type": "bool", "default": False},
     "tolerations": {"type": "list", "elements": "dict", "default": []},
     "runtime_class": {"type": "str"},
@@ -201,6 +204,7 @@ SPEC: dict[str, Any] = {
     "cpu": {"type": "str", "default": "4"},
     "timeout": {"type": "int", "default": 300},
 }
+NEEDS = [("state", "measured", ["plan", "facts", "image", "script", "tester_script"])]
 # As node-exporter reads the metrics of the measurement.
 MODES = {"nccl.prom": 0o644}
 
@@ -234,9 +238,14 @@ def measured(api: Any, params: dict[str, Any]) -> dict[str, Any]:
     return report.build(results, verbs=verbs, run=params["run"], left_out={**problems, **excluded})
 
 
+def shown(made: dict[str, Any]) -> dict[str, Any]:
+    """Return what the module returns of a report."""
+    return {"verdict": made["verdict"], "findings": made["findings"], "text": report.text(made).splitlines()}
+
+
 def main() -> None:
     """Run the collectives of the plan."""
-    module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, supports_check_mode=True)
+    module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, required_if=NEEDS, supports_check_mode=True)
     params = module.params
     # What the testers of fabric_testers need beside; the Lease is theirs.
     given = {
@@ -251,15 +260,17 @@ def main() -> None:
     if module.check_mode:
         module.exit_json(changed=False, invocation=invocation)
     try:
+        made = report.started(params["run"])
+        write(params["path"], made)
+        if params["state"] == "begun":
+            module.exit_json(changed=False, invocation=invocation, **shown(made))
         access.refuse_impersonation(params)
-        write(params["path"], report.started(params["run"]))
         api = connect(module)
         made = measured(api, given)
         write(params["path"], made)
     except FabricError as error:
         module.fail_json(msg=f"fabric_nccl: {error}", invocation=invocation)
-    shown = {"verdict": made["verdict"], "findings": made["findings"], "text": report.text(made).splitlines()}
-    module.exit_json(changed=False, requests=api.requests, invocation=invocation, **shown)
+    module.exit_json(changed=False, requests=api.requests, invocation=invocation, **shown(made))
 
 
 if __name__ == "__main__":

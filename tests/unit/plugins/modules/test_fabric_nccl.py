@@ -266,6 +266,16 @@ def test_an_earlier_verdict_does_not_stand_without_a_cluster(world: World) -> No
     assert world.report()["verdict"] == "no_data"
 
 
+def test_a_run_that_has_begun_leaves_no_earlier_verdict(world: World) -> None:
+    world.run(limit=["h1", "h2"])
+    begun = run("fabric_nccl", world.capsys, False, state="begun", path=str(world.folder / "report"), run="nccl-2")
+    assert (begun["verdict"], begun["changed"]) == ("no_data", False)
+    assert (world.report()["verdict"], world.report()["run"]) == ("no_data", "nccl-2")
+    assert "the run did not end" in world.report()["left_out"][""]
+    lacking = run("fabric_nccl", world.capsys, False, path=str(world.folder / "report"), run="nccl-2")
+    assert "state is measured but all of the following are missing" in lacking["msg"]
+
+
 def test_low_values_name_the_verdict_of_the_rails(world: World) -> None:
     made = plan(scopes=["pairs"], minimum={"all_reduce_network": 48.0})
     result = world.run(made=made, limit=["h1", "h2"])
