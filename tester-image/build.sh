@@ -43,7 +43,11 @@ set -- "$@" --build-arg "NVCC_GENCODE=$(pin NVCC_GENCODE)"
 
 folder=$(cd "$(dirname "$0")" && pwd)
 if [ "$engine" = podman ]; then
-  exec podman build ${PLATFORMS:+--platform "$PLATFORMS"} --manifest "$tag" "$@" --file "$folder/Containerfile" "$folder"
+  # podman would add what it builds to a manifest of an earlier build, whose images would stay in it.
+  if podman manifest exists "$tag"; then
+    fail "$tag exists already, and the build would add to it. Choose another tag, or remove it with: podman manifest rm $tag"
+  fi
+  exec podman build --format docker ${PLATFORMS:+--platform "$PLATFORMS"} --manifest "$tag" "$@" --file "$folder/Containerfile" "$folder"
 fi
 # An image of several platforms cannot be loaded into docker's store: it is pushed to the registry of the tag.
 output=--load

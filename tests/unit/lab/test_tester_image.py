@@ -26,13 +26,13 @@ PINS = {
 }
 
 
-def build(
-    folder: Path, pins: dict[str, str], *arguments: str, engine: str = "podman"
-) -> subprocess.CompletedProcess[str]:
+def build(folder: Path, pins: dict[str, str], exists: bool = False) -> subprocess.CompletedProcess[str]:
     """Run build.sh with an engine that prints its arguments, one per line."""
     (folder / "pins").write_text("".join(f"{name}={value}\n" for name, value in pins.items()))
     program = folder / "podman"
-    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\n[ "$1 $2" != "manifest exists" ] || exit {0 if exists else 1}\nprintf "%s\\n" "$@"\n'
+    )
     program.chmod(0o755)
     env = {"PATH": f"{folder}:/usr/bin:/bin"}
     command = ["sh", str(FOLDER / "build.sh"), str(folder / "pins"), "images.example/tester:1"]
@@ -43,10 +43,24 @@ def test_build_passes_each_pin(tmp_path: Path) -> None:
     done = build(tmp_path, PINS)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[:3] == ["build", "--manifest", "images.example/tester:1"]
+    assert lines[:5] == ["build", "--format", "docker", "--manifest", "images.example/tester:1"]
     given = {line for line in lines if "=" in line}
     assert given == {f"{name}={value}" for name, value in {**PINS, "NVCC_GENCODE": ""}.items()}
     assert lines[-1] == str(FOLDER)
+
+
+def test_build_adds_to_no_image_that_exists(tmp_path: Path) -> None:
+    done = build(tmp_path, PINS, exists=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (
+        "images.example/tester:1 exists already, and the build would add to it. Choose another tag, or" in done.stderr
+    )
+
+
+def test_every_step_of_the_build_ends_at_its_first_error() -> None:
+    """Whatever the engine makes of SHELL, which images in OCI format do not have."""
+    steps = re.findall(r"^RUN (.*)$", CONTAINERFILE, re.MULTILINE)
+    assert steps and all(step.startswith("set -eux; ") for step in steps)
 
 
 @pytest.mark.parametrize(
