@@ -11,6 +11,11 @@ from tests.tools.fleet import Fleet, eventually
 SPACE = "nvidia-network-operator"
 
 
+def spaces(cluster: Fleet) -> set[str]:
+    """The names of all namespaces."""
+    return {one["metadata"]["name"] for one in cluster.api.get("/api/v1/namespaces")["items"]}
+
+
 def test_support_bundle(cluster: Fleet) -> None:
     """About 30 s: objects and logs of a pod with a secret in it, hosts; then without the cluster."""
     cluster.api.post("/api/v1/namespaces", {"metadata": {"name": SPACE}})
@@ -23,6 +28,8 @@ def test_support_bundle(cluster: Fleet) -> None:
         found = members(folder)
     finally:
         cluster.api.delete(f"/api/v1/namespaces/{SPACE}")
+        # Other tests install into it.
+        eventually(lambda: SPACE not in spaces(cluster), 120)
     index = json.loads(found["index.json"])
     assert f"cluster: {sum(name.startswith('cluster/') for name in found)} files" in run.output
     nodes = json.loads(found["cluster/objects/Node.json"])
