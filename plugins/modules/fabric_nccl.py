@@ -23,6 +23,7 @@ notes:
   - Holds the Lease of M(gpufabric.rdma.fabric_testers) meanwhile, so that only one run measures in a cluster.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
+  - gpufabric.rdma.pods
 options:
   state:
     description:
@@ -54,10 +55,6 @@ options:
     description: Directory on the controller for the report, and for the raw output in C(nccl).
     type: path
     required: true
-  namespace:
-    description: Namespace of the pods. It is created with the required Pod Security labels, and removed if this collection created it.
-    type: str
-    default: gpufabric-validate
   run:
     description: ID of the run, a valid Kubernetes label value. It labels all objects and holds the Lease.
     type: str
@@ -69,14 +66,6 @@ options:
   image:
     description: Image of the pods, with nccl-tests, MPICH, iproute2 and the programs of the tester.
     type: str
-  image_pull_policy:
-    description: When to pull the image.
-    type: str
-    choices: [Always, IfNotPresent, Never]
-    default: IfNotPresent
-  image_pull_secret:
-    description: Name of an existing image pull secret in O(namespace).
-    type: str
   script:
     description: Path of C(nccl.sh) on the controller.
     type: path
@@ -87,14 +76,6 @@ options:
     description: Run privileged on the host network and use the RDMA devices of the hosts.
     type: bool
     default: false
-  tolerations:
-    description: Tolerations of the pods.
-    type: list
-    elements: dict
-    default: []
-  runtime_class:
-    description: RuntimeClass of the pods.
-    type: str
   gpu_resource:
     description: Resource with which a pod requests all GPUs of its node.
     type: str
@@ -181,25 +162,22 @@ from ..module_utils._k8s.checks import access
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 from ..module_utils._k8s.client.poll import Clock
 from ..module_utils._k8s.testers import nccl
+from ..module_utils._k8s.testers.pod_options import POD_SPEC
 
 SPEC: dict[str, Any] = {
+    **POD_SPEC,
     "state": {"type": "str", "choices": ["measured", "begun"], "default": "measured"},
     "plan": {"type": "dict"},
     "facts": {"type": "dict"},
     "busy_hosts": {"type": "raw", "default": False},
     "limit": {"type": "list", "elements": "str", "default": []},
     "path": {"type": "path", "required": True},
-    "namespace": {"type": "str", "default": "gpufabric-validate"},
     "run": {"type": "str", "required": True},
     "wait": {"type": "int", "default": 120},
     "image": {"type": "str"},
-    "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},
-    "image_pull_secret": {"type": "str", "no_log": False},
     "script": {"type": "path"},
     "tester_script": {"type": "path"},
     "host_network": {"type": "bool", "default": False},
-    "tolerations": {"type": "list", "elements": "dict", "default": []},
-    "runtime_class": {"type": "str"},
     "gpu_resource": {"type": "str", "default": "nvidia.com/gpu"},
     "cpu": {"type": "str", "default": "4"},
     "timeout": {"type": "int", "default": 300},

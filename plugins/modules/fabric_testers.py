@@ -25,6 +25,7 @@ notes:
     was killed, the next run takes over when the Lease has expired.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
+  - gpufabric.rdma.pods
 options:
   state:
     description: Step to perform.
@@ -46,10 +47,6 @@ options:
       - Directory for the raw output. Required unless O(state=absent). C(describe/NAME.log) is the self-description of a tester,
         C(pass-N/NAME.log) its output in pass N, and C(NAME.error) the reason for a missing or incomplete log.
     type: path
-  namespace:
-    description: Namespace of the testers. It is created with the required Pod Security labels, and removed if this collection created it.
-    type: str
-    default: gpufabric-validate
   run:
     description:
       - ID of the run, a valid Kubernetes label value. It labels all objects, selects the pods and holds the Lease.
@@ -68,14 +65,6 @@ options:
   image:
     description: Image of the testers, with sh, coreutils and perftest. Required for O(state=started).
     type: str
-  image_pull_policy:
-    description: When to pull the image.
-    type: str
-    choices: [Always, IfNotPresent, Never]
-    default: IfNotPresent
-  image_pull_secret:
-    description: Name of an existing image pull secret in O(namespace).
-    type: str
   script:
     description: Path of the tester script on the controller. Required for O(state=started).
     type: path
@@ -85,14 +74,6 @@ options:
       - By default, a tester requests the secondary network and the RDMA resource of every rail.
     type: bool
     default: false
-  tolerations:
-    description: Tolerations of the pods.
-    type: list
-    elements: dict
-    default: []
-  runtime_class:
-    description: RuntimeClass of the pods.
-    type: str
   gpu_resource:
     description:
       - Resource with which a tester requests all GPUs of its node if the tests use GPU memory. It requests all of them because the device
@@ -237,23 +218,20 @@ from ..module_utils._k8s.checks import access, survey
 from ..module_utils._k8s.client.connection import AUTH_SPEC, cluster_name, connect
 from ..module_utils._k8s.client.poll import Clock
 from ..module_utils._k8s.testers import steps as testers_steps
+from ..module_utils._k8s.testers.pod_options import POD_SPEC
 
 SPEC: dict[str, Any] = {
+    **POD_SPEC,
     "state": {"type": "str", "choices": ["started", "played", "absent"], "required": True},
     "plan": {"type": "dict"},
     "limit": {"type": "list", "elements": "str", "default": []},
     "evidence": {"type": "path"},
-    "namespace": {"type": "str", "default": "gpufabric-validate"},
     "run": {"type": "str", "default": ""},
     "wait": {"type": "int", "default": 120},
     "name": {"type": "str", "default": "gpufabric-testers"},
     "image": {"type": "str"},
-    "image_pull_policy": {"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},
-    "image_pull_secret": {"type": "str", "no_log": False},
     "script": {"type": "path"},
     "host_network": {"type": "bool", "default": False},
-    "tolerations": {"type": "list", "elements": "dict", "default": []},
-    "runtime_class": {"type": "str"},
     "gpu_resource": {"type": "str", "default": "nvidia.com/gpu"},
     "lifetime": {"type": "int"},
     "slot_margin": {"type": "int", "default": 6},

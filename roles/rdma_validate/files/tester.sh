@@ -781,9 +781,17 @@ test_once() {
     set -- "$tool" -d "$device" -i "$ibport" "$@"
     command -v stdbuf >/dev/null 2>&1 && set -- stdbuf -oL "$@"
     [ "$cpus" = - ] || set -- taskset -c "$cpus" "$@"
-    if ! command -v "$tool" >/dev/null 2>&1; then
-        refuse "$tool is not installed"
-    elif [ "$role" = server ] && port_in_use "$tcp"; then
+    connect_by "$tool" "$@"
+}
+
+# connect_by PROGRAM COMMAND...: the side of $role; a server waits until the end of its slot.
+connect_by() {
+    if ! command -v "$1" >/dev/null 2>&1; then
+        refuse "$1 is not installed"
+        return
+    fi
+    shift
+    if [ "$role" = server ] && port_in_use "$tcp"; then
         refuse "TCP port $tcp is in use by another program"
     elif [ "$role" = server ]; then
         clock
@@ -901,20 +909,10 @@ no_route() {
     timeout -k 1 2 "$@" 2>&1 >/dev/null </dev/null
 }
 
-# connect_peer MTU: the result is in $rc and the files $out.*. A server waits until the end of its slot.
+# connect_peer MTU: the result is in $rc and the files $out.*.
 connect_peer() {
     set -- ibv_rc_pingpong -d "$device" -i "$ibport" -g "$gid" -p "$tcp" -m "$1" -s 4096 -n 20
-    if ! command -v ibv_rc_pingpong >/dev/null 2>&1; then
-        refuse "ibv_rc_pingpong is not installed"
-    elif [ "$role" = server ] && port_in_use "$tcp"; then
-        refuse "TCP port $tcp is in use by another program"
-    elif [ "$role" = server ]; then
-        clock
-        attempt $(((end - now) / 100)) "$@"
-    else
-        wait_until $((begin + 100))
-        until_connected "$@" "$peer"
-    fi
+    connect_by "$1" "$@"
 }
 
 # The MAC address that this host has learned for the peer's address, in $neighbour: none when there was no answer, - when

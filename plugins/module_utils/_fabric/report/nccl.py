@@ -9,13 +9,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ..._common.errors import harmless
-from ..measure.judge.verdict import FAIL, NO_DATA, PASS, overall
+from ..measure.judge.verdict import FAIL, NO_DATA, PASS, VERDICTS, overall
 from .formats import to_json
 from .prometheus import gauge
 
 SCHEMA = 1
 _TAGS = {FAIL: "failure", NO_DATA: "error"}
-_VERDICTS = (PASS, FAIL, NO_DATA)
 _LOOK = (
     "the way between GPU and NIC (PCIe ACS, DMA-BUF or peer memory), the GPU that each process uses, the settings of"
     " NCCL, and NVLink"
@@ -102,7 +101,7 @@ def to_prometheus(report: Mapping[str, Any]) -> str:
     labels = [{key: result[key] for key in ("collective", "path", "unit")} for result in results]
     values = [(own, result["value"]) for own, result in zip(labels, results) if result["value"] is not None]
     limits = [(own, result["expected"]) for own, result in zip(labels, results) if result["expected"] is not None]
-    verdicts = [({"verdict": one}, float(report["verdict"] == one)) for one in _VERDICTS]
+    verdicts = [({"verdict": one}, float(report["verdict"] == one)) for one in VERDICTS]
     lines = [
         *gauge("nccl_verdict", "Verdict of the collectives.", verdicts),
         *gauge("nccl_bus_bandwidth_gigabytes", "Bus bandwidth out of place in GB/s.", values),

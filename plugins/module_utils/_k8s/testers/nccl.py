@@ -10,7 +10,6 @@ from typing import Any
 
 from ..._common.errors import ClusterError, FabricError, InputError
 from ..._fabric.intent.host_classes import of_plan
-from ..._fabric.intent.namespaces import refusal
 from ..._fabric.measure.nccl import environment
 from ..._fabric.measure.nccl.output import DONE
 from ..._fabric.measure.nccl.units import Unit, collectives, rounds, seconds
@@ -27,7 +26,7 @@ from .logs import Evidence, read_log, reason_without_log
 from .manifests import Testers, account, pod_rails
 from .nccl_objects import MEMORY_PER_GPU, Part, service, settings, unit_job
 from .resources import needs, refusals
-from .steps import endpoints_of, hostname_of, lease_of, read_script, testers_of
+from .steps import check_namespace, endpoints_of, hostname_of, lease_of, read_script, testers_of
 
 # Seconds to read a log, and that of a pod that is still waiting for others.
 _LOG_TIMEOUT, _UNFINISHED = 60.0, 5.0
@@ -56,7 +55,7 @@ class _Class:
 def measured(api: Api, params: Mapping[str, Any], *, clock: Clock) -> tuple[list[Ran], dict[str, str]]:
     """Run every unit of the plan; return them, and host -> why it runs nothing."""
     plan = params["plan"]
-    _check_namespace(params)
+    check_namespace(params)
     if not params["gpu_resource"] or not params["run"]:
         raise InputError("gpu_resource and run are required: all GPUs of a node are requested, and run identifies pods")
     scripts = {"nccl.sh": read_script(params["script"]), "tester.sh": read_script(params["tester_script"])}
@@ -86,19 +85,6 @@ def _remove(api: Api, testers: Testers, lease: Lease, *, clock: Clock) -> None:
         return
     if not testers_namespace.remove(api, testers, Options(), clock=clock):
         lease.release()
-
-
-def _check_namespace(params: Mapping[str, Any]) -> None:
-    operator = params["plan"].get("operator") or {}
-    refused = refusal(
-        "namespace",
-        params["namespace"],
-        operator=operator.get("namespace"),
-        networks=operator.get("network_namespace"),
-        platform=operator.get("platform") or "",
-    )
-    if refused:
-        raise InputError(refused)
 
 
 def _classes(params: Mapping[str, Any], nodes: Nodes, problems: dict[str, str]) -> Iterator[_Class]:

@@ -35,16 +35,7 @@ _NODES = collection("v1", "nodes")
 def started(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) -> dict[str, Any]:
     """Start the testers and keep their descriptions; problems by endpoint."""
     script = read_script(params["script"])
-    operator = params["plan"].get("operator") or {}
-    refused = refusal(
-        "namespace",
-        params["namespace"],
-        operator=operator.get("namespace"),
-        networks=operator.get("network_namespace"),
-        platform=operator.get("platform") or "",
-    )
-    if refused:
-        raise InputError(refused)
+    check_namespace(params)
     endpoints, problems, nodes = endpoints_of(api, params)
     silent: Mapping[str, str] = params["plan"].get("unanswered") or {}
     problems.update({name: why for name, why in silent.items() if name in endpoints})
@@ -222,6 +213,20 @@ def _slim(node: Mapping[str, Any]) -> dict[str, Any]:
     meta = {"name": node["metadata"]["name"], "labels": node["metadata"].get("labels") or {}}
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     return {"metadata": meta, "status": {"nodeInfo": {"machineID": machine_id(node)}, "allocatable": allocatable}}
+
+
+def check_namespace(params: Mapping[str, Any]) -> None:
+    """Raise InputError when pods that measure cannot use the namespace."""
+    operator = params["plan"].get("operator") or {}
+    refused = refusal(
+        "namespace",
+        params["namespace"],
+        operator=operator.get("namespace"),
+        networks=operator.get("network_namespace"),
+        platform=operator.get("platform") or "",
+    )
+    if refused:
+        raise InputError(refused)
 
 
 def hostname_of(node: Mapping[str, Any]) -> str:

@@ -66,14 +66,12 @@ def next_tests(
     came through too slowly. Of failed stars their shares are asked for alone. schedule.repeat() makes rounds of the
     tests.
     """
-    known, _hit = duplicates.split(absence.split(results)[0])
-    pairs, failed = fan.split(known)
+    pairs, failed = _split(results)
     fleet = Fleet.of(pairs, view)
     if not fleet.failures and not failed:
         return []
     found = causes(fleet)
-    seen = {subject(result) for result in results}
-    chooser = _Chooser(fleet, names, rails, seen)
+    chooser = _Chooser(fleet, names, rails, {subject(result) for result in results})
     chooser.suspects(found)
     chooser.centers()
     chooser.singles(found)
@@ -87,14 +85,18 @@ def low_once(
     results: Sequence[Result], names: Sequence[str], rails: Sequence[str], *, view: View = VIEW
 ) -> list[Measurement]:
     """Return the tests that read low between two ports that pass with others, and may have done so by chance."""
-    known, _hit = duplicates.split(absence.split(results)[0])
-    pairs, _failed = fan.split(known)
-    fleet = Fleet.of(pairs, view)
+    fleet = Fleet.of(_split(results)[0], view)
     if not fleet.failures:
         return []
     chooser = _Chooser(fleet, names, rails, {subject(result) for result in results})
     chooser.repeats(causes(fleet))
     return sorted(chooser.tests)
+
+
+def _split(results: Sequence[Result]) -> tuple[Sequence[Result], list[fan.Star]]:
+    """Return the results of pairs and the failed stars, without what absence and duplicate addresses explain."""
+    known, _hit = duplicates.split(absence.split(results)[0])
+    return fan.split(known)
 
 
 @dataclass

@@ -113,16 +113,15 @@ def _follow_up(course: Course) -> list[Round]:
         return []
     judged, left = _judged(course), whole - course.followed
     budget = budgets.budget_of(state.tests, len(course.names))
-    found = open_suspects(judged, view_of(state.plan, state.tests), budget.share) if left > 0 else []
+    view = view_of(state.plan, state.tests)
+    found = open_suspects(judged, view, budget.share) if left > 0 else []
     alive = [name for name in course.names if name in state.endpoints and name not in state.lost]
     # Rails that share a link, or are to be tested one after the other, take turns here too.
     alone = rounds_of(found, judged, alive, left=left)
     rounds = _possible(state, [turn for round_ in alone for turn in schedule.repeat(round_, state.tests)][:left])
-    again = (
-        low_once(judged, course.names, state.rails, view=view_of(state.plan, state.tests))
-        if course.follow_ups or rounds
-        else []
-    )
+    # While isolation is left, it asks for these too, and had nothing to ask for.
+    asks = (course.follow_ups or rounds) and not isolation_left(course)
+    again = low_once(judged, course.names, state.rails, view=view) if asks else []
     if not rounds and not again:
         return []
     tests = {test for round_ in rounds for test in round_}
