@@ -56,6 +56,14 @@ options:
             description:
               - Address of the router of this rail, instead of C(gateway). Pods reach it only if it is in the second half of the subnet.
             type: str
+          subnet_ipv6:
+            description:
+              - As C(subnet), for IPv6.
+            type: str
+          gateway_ipv6:
+            description:
+              - As C(gateway), for IPv6. Pods reach it only if it is in the last C(/96) of the subnet.
+            type: str
       select:
         description:
           - Which ports can be rails when C(pci) is not set.
@@ -139,6 +147,10 @@ options:
             description:
               - As C(supernet). Networks of classes must not overlap.
             type: str
+          ipv6:
+            description:
+              - As C(ipv6). Networks of classes must not overlap.
+            type: dict
           rail_prefix:
             description:
               - "As C(rail_prefix). Default: C(rail_prefix)."
@@ -225,6 +237,28 @@ options:
           - "For fabrics that route each host: each host has its own subnet of this prefix length in the subnet of each rail. Its first address is
             that of the router, the second that of the host; the others are for the pods of the host."
         type: int
+      ipv6:
+        description:
+          - IPv6 addresses of rails, alone or beside IPv4.
+        type: dict
+        suboptions:
+          supernet:
+            description:
+              - The network that the IPv6 subnets of the rails are allocated from, in order, such as C(fd00:10::/48).
+            type: str
+          rail_prefix:
+            description:
+              - "As C(rail_prefix). A C(/64) is what routers and address plans expect of a link. Default: C(64)."
+            type: int
+          gateway:
+            description:
+              - "As C(gateway). Default: C(none)."
+            type: str
+            choices: ["none", "last"]
+          host_prefix:
+            description:
+              - As C(host_prefix); a C(127) is for IPv6 what C(31) is for IPv4. With nv-ipam, set both or neither.
+            type: int
       reserved:
         description:
           - Addresses, or ranges such as C(192.168.0.10-192.168.0.20), that neither hosts nor pods get. IPv6 addresses are in the same list.

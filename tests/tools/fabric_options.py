@@ -18,7 +18,7 @@ PAGE = ROOT / "docs" / "inventory.md"
 FRAGMENT = ROOT / "plugins" / "doc_fragments" / "fabric.py"
 SPEC = ROOT / "plugins" / "module_utils" / "_fabric" / "intent" / "options.py"
 ROW = re.compile(
-    r"^\| `(?P<key>[a-zA-Z_.\[\]]+)` \| (?P<type>[^|]+) \| (?P<default>[^|]+) \| (?P<text>.+) \|$", re.MULTILINE
+    r"^\| `(?P<key>[a-zA-Z0-9_.\[\]]+)` \| (?P<type>[^|]+) \| (?P<default>[^|]+) \| (?P<text>.+) \|$", re.MULTILINE
 )
 HEADER = """\
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)

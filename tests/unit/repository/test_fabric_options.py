@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from tests.tools import fabric_options
+import pytest
+import yaml
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from tests.tools import fabric_options, gallery
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.given import given
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.options import FABRIC
@@ -15,6 +19,20 @@ def test_the_generated_files_are_those_of_the_page() -> None:
     remedy = "run python -m tests.tools.fabric_options"
     assert fabric_options.FRAGMENT.read_text() == fabric_options.fragment(options), remedy
     assert fabric_options.SPEC.read_text() == fabric_options.spec(options), remedy
+
+
+def test_no_row_of_the_page_is_left_out() -> None:
+    """Names with digits, too: a key that is no option is refused by the module, although the intent reads it."""
+    (page,) = [part for part in fabric_options.PAGE.read_text().split("\n## ") if part.startswith("rdma_fabric\n")]
+    named = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
+    assert [row["key"] for row in fabric_options.rows()] == named
+
+
+@pytest.mark.parametrize("name", gallery.ENTRIES)
+def test_the_module_accepts_the_intents_of_the_gallery(name: str) -> None:
+    intent = yaml.safe_load(gallery.intent_text(gallery.ENTRIES[name]))
+    found = ArgumentSpecValidator({"fabric": {"type": "dict", "options": FABRIC}}).validate({"fabric": intent})
+    assert found.error_messages == []
 
 
 def test_every_key_of_the_page_is_an_option() -> None:

@@ -21,6 +21,8 @@ FABRIC: dict[str, Any] = {
             "subnet": {"type": "str"},
             "vlan": {"type": "int"},
             "gateway": {"type": "str"},
+            "subnet_ipv6": {"type": "str"},
+            "gateway_ipv6": {"type": "str"},
         },
     },
     "select": {
@@ -52,6 +54,7 @@ FABRIC: dict[str, Any] = {
             "select": {"type": "dict"},
             "rail_count": {"type": "int"},
             "supernet": {"type": "str"},
+            "ipv6": {"type": "dict"},
             "rail_prefix": {"type": "int"},
             "capacity": {"type": "dict"},
             "gateway": {"type": "str"},
@@ -78,6 +81,15 @@ FABRIC: dict[str, Any] = {
     },
     "gateway": {"type": "str", "choices": ["none", "last"]},
     "host_prefix": {"type": "int"},
+    "ipv6": {
+        "type": "dict",
+        "options": {
+            "supernet": {"type": "str"},
+            "rail_prefix": {"type": "int"},
+            "gateway": {"type": "str", "choices": ["none", "last"]},
+            "host_prefix": {"type": "int"},
+        },
+    },
     "reserved": {"type": "list", "elements": "str"},
     "pools": {
         "type": "dict",

@@ -30,6 +30,13 @@ def test_a_plan_in_check_mode(capsys: pytest.CaptureFixture[str]) -> None:
     assert "facts" not in found["invocation"]["module_args"]
 
 
+def test_ipv6_addresses_of_rails(capsys: pytest.CaptureFixture[str]) -> None:
+    fabric = {"supernet": "192.168.0.0/16", "ipv6": {"supernet": "fd00:10::/48"}}
+    found = run(capsys, **arguments(fabric=fabric))
+    rail = found["plan"]["hosts"]["gpu-0001"]["rails"][0]
+    assert (rail["address"], rail["ipv6"]["address"]) == ("192.168.0.1/24", "fd00:10::1/64")
+
+
 def test_warnings_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     found = run(capsys, **arguments(fabric={"addresses": "keep"}))
     assert "rdma_fabric.supernet is not given" in str(found["warnings"])
