@@ -84,6 +84,12 @@ options:
     description: Image of the example pod.
     type: str
     default: ""
+  image_digests:
+    description:
+      - A text file with digests of images, beside those that the collection knows. Each line with an image and a C(sha256) digest
+        counts, such as the rows of the vendor's page "NVIDIA Network Operator Container Images", or C(registry/image:tag@sha256:...).
+    type: path
+    version_added: "0.2.0"
   kernel_arguments:
     description: Kernel arguments of the hosts, for the MachineConfig on OpenShift.
     type: list
@@ -128,7 +134,9 @@ files:
   elements: str
   sample: [images.txt, networks/ippool-rail0.yaml, policy/nicclusterpolicy-nic-cluster-policy.yaml]
 images:
-  description: The images of the components and of the chart, as far as they are known exactly; those of C(images.txt) without its comments.
+  description:
+    - The images of the components and of the chart, as far as they are known exactly; those of C(images.txt) without its comments. An
+      image whose digest is known has it after its tag.
   returned: success
   type: list
   elements: str
@@ -149,7 +157,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.yaml import yaml_dump, yaml_load
 
 from ..module_utils._common.errors import FabricError, InputError
-from ..module_utils._controller import recorded_facts, written_folder
+from ..module_utils._controller import image_digests, recorded_facts, written_folder
 from ..module_utils._fabric.operator.coreos import Kernel
 from ..module_utils._fabric.operator.manifests import Chart, manifests
 from ..module_utils._fabric.operator.profiles import registry
@@ -172,6 +180,7 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "operator_name": {"type": "str", "default": "network-operator"},
     "values": {"type": "dict", "default": {}},
     "image": {"type": "str", "default": ""},
+    "image_digests": {"type": "path"},
     "kernel_arguments": {"type": "list", "elements": "str", "default": []},
     "kernel_modules": {"type": "list", "elements": "str", "default": []},
     "kernel_sysctl": {"type": "dict", "default": {}},
@@ -223,14 +232,14 @@ def main() -> None:
         mutually_exclusive=[SOURCES],
         required_by={name: ("fabric",) for name in SOURCES[1:]},
     )
-    params = module.params
-    invocation = {"module_args": {**params, "plan": None, "values": None}}
+    params, invocation = module.params, {"module_args": {**module.params, "plan": None, "values": None}}
     try:
         found = params["plan"] or calculated(params)
         chart = Chart(params["operator_name"], params["chart_ref"], params["chart_repo"], params["values"])
         kernel = Kernel(params["kernel_arguments"], params["kernel_modules"], params["kernel_sysctl"])
-        written = manifests(found, chart, params["image"], kernel=kernel)
-        files = {path: as_text(content) for path, content in written.items()}
+        pins = image_digests.read(params["image_digests"])
+        content = manifests(found, chart, params["image"], kernel=kernel, digests=pins)
+        files = {path: as_text(one) for path, one in content.items()}
         result: dict[str, Any] = {"changed": False}
         if params["path"]:
             change = written_folder.converge(params["path"], files, module.check_mode)
@@ -239,8 +248,8 @@ def main() -> None:
         module.fail_json(msg=f"fabric_manifests: {error}", invocation=invocation)
     for text in found["warnings"] if not params["plan"] else ():
         module.warn(text)
-    names = [line for line in files["images.txt"].splitlines() if not line.startswith("#")]
-    module.exit_json(**result, files=sorted(files), images=names, table=found["table"], invocation=invocation)
+    images = [line for line in files["images.txt"].splitlines() if not line.startswith("#")]
+    module.exit_json(**result, files=sorted(files), images=images, table=found["table"], invocation=invocation)
 
 
 def diffs(before: Mapping[str, str], after: Mapping[str, str]) -> list[dict[str, str]]:

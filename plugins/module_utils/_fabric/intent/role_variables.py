@@ -50,6 +50,7 @@ PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {
     "rdma_gates": {"type": "raw"},
     "rdma_group": {"type": "str"},
     "rdma_host": {"type": "raw"},
+    "rdma_image_digests": {"type": "path"},
     "rdma_kubeconfig": {"type": "path"},
     "rdma_lint_ignore": {"type": "list", "elements": "str"},
     "rdma_lint_path": {"type": "path"},

@@ -28,25 +28,33 @@ def drivers(policy: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted({image for part in found for image in part})
 
 
-def mirror(names: Sequence[str], repository: str, release: str) -> list[tuple[str, str]]:
+def mirror(
+    names: Sequence[str], repository: str, release: str, *, digests: Mapping[str, str] | None = None
+) -> list[tuple[str, str]]:
     """Return (where the vendor publishes an image, where it is to be copied to) for a repository that is a mirror.
 
     ``names``: images in the mirror, and images of the vendor. Those of other registries are left out. Empty when
-    ``repository`` is that of the vendor.
+    ``repository`` is that of the vendor. ``digests``: of images of the vendor, which are then named by it, in place of
+    the tag: not all tools that copy images take both.
     """
     line = line_of(release)
     if line is None or repository == line.repository(release):
         return []
     publishers = (line.repository(release), *(line.publisher(name, release) for name in line.images.values()))
-    found = []
+    known, found = digests or {}, []
     for name in names:
         folder, _slash, image = name.rpartition("/")
         publisher = line.publisher(image.partition("@")[0].partition(":")[0], release)
         if folder == repository:
-            found.append((f"{publisher}/{image}", name))
+            found.append((_by_digest(f"{publisher}/{image}", known), name))
         elif folder in (*publishers, line.operator_registry(release)):
-            found.append((name, f"{repository}/{image}"))
+            found.append((_by_digest(name, known), f"{repository}/{image}"))
     return found
+
+
+def _by_digest(image: str, digests: Mapping[str, str]) -> str:
+    digest = digests.get(image)
+    return f"{image.rpartition(':')[0]}@{digest}" if digest else image
 
 
 def _images(value: Any, common: Mapping[str, Any]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..intent import platforms
+from ..intent.digests import known, with_digest
 from ..intent.host_classes import of_plan
 from ..intent.releases import line_of
 from . import coreos, gpu_operator, olm
@@ -36,12 +37,17 @@ class Chart:
 
 
 def manifests(
-    plan: Mapping[str, Any], chart: Chart, image: str = "", *, kernel: coreos.Kernel | None = None
+    plan: Mapping[str, Any],
+    chart: Chart,
+    image: str = "",
+    *,
+    kernel: coreos.Kernel | None = None,
+    digests: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return path below the folder -> content: text, or a list of objects for YAML.
 
-    ``image``: that of the example pod. ``kernel``: what hosts have that objects of the cluster configure. Files and
-    objects come in the order to apply them.
+    ``image``: that of the example pod. ``kernel``: what hosts have that objects of the cluster configure. ``digests``:
+    image -> digest, beside those that are known here. Files and objects come in the order to apply them.
     """
     operator, objects = plan["operator"], plan["objects"]
     platform = platforms.get(operator.get("platform") or "")
@@ -60,8 +66,9 @@ def manifests(
     # Operators of a catalog bring images that the catalog lists.
     values = None if platform.catalog else chart_values(operator, chart)
     names, notes = _images(operator, objects["policy"], values)
-    files["images.txt"] = _lines([*names, *notes])
-    pairs = mirror(names, operator["image_repository"], operator["release"])
+    pinned = {**known(), **(digests or {})}
+    files["images.txt"] = _lines([*(with_digest(name, pinned) for name in names), *notes])
+    pairs = mirror(names, operator["image_repository"], operator["release"], digests=pinned)
     if pairs:
         files["mirror.txt"] = _lines([f"{source} {target}" for source, target in pairs])
     if plan.get("partitions"):

@@ -25,7 +25,8 @@ def test_a_preset_becomes_files_once(tmp_path: Path, capsys: Output) -> None:
             assert all(isinstance(item, dict) for item in yaml.safe_load_all((tmp_path / "out" / name).read_text()))
     lines = (tmp_path / "out" / "images.txt").read_text().splitlines()
     assert lines == [*found["images"], "# node-feature-discovery: not known here. List it with helm template"]
-    assert "nvcr.io/nvidia/cloud-native/network-operator:v26.7.1" in found["images"]
+    (operator,) = [name for name in found["images"] if "/network-operator:" in name]
+    assert operator.startswith("nvcr.io/nvidia/cloud-native/network-operator:v26.7.1@sha256:")
     assert not run("fabric_manifests", capsys, **args)["changed"]
 
 
@@ -74,3 +75,29 @@ def test_a_cluster_file_that_is_not_yaml(tmp_path: Path, capsys: Output) -> None
     (tmp_path / "cluster-config.yaml").write_text("a: [")
     found = run("fabric_manifests", capsys, cluster_file=str(tmp_path / "cluster-config.yaml"), fabric=FABRIC)
     assert "is not valid YAML" in found["msg"]
+
+
+def test_digests_of_a_file_are_in_the_lists(tmp_path: Path, capsys: Output) -> None:
+    digest, image = f"sha256:{'d' * 64}", "nvcr.io/nvidia/mellanox/multus-cni:network-operator-v26.7.1"
+    (tmp_path / "digests.txt").write_text(f"{image} {digest}\n")
+    args: dict[str, Any] = {"preset": "dell_xe9680_h200", "image_digests": str(tmp_path / "digests.txt")}
+    assert f"{image}@{digest}" in run("fabric_manifests", capsys, fabric=FABRIC, **args)["images"]
+    mirrored = {**FABRIC, "operator": {"image_repository": "m.example.com/m"}}
+    run("fabric_manifests", capsys, fabric=mirrored, path=str(tmp_path / "out"), **args)
+    target = "m.example.com/m/multus-cni:network-operator-v26.7.1"
+    assert f"nvcr.io/nvidia/mellanox/multus-cni@{digest} {target}" in (tmp_path / "out" / "mirror.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "image_digests: {path} does not exist"),
+        (b"multus \xff", "image_digests: {path} has no line with an image and a sha256 digest"),
+    ],
+)
+def test_a_file_without_digests(tmp_path: Path, capsys: Output, content: bytes | None, message: str) -> None:
+    path = tmp_path / "digests.txt"
+    if content is not None:
+        path.write_bytes(content)
+    found = run("fabric_manifests", capsys, preset="dell_xe9680_h200", fabric=FABRIC, image_digests=str(path))
+    assert message.format(path=path) in found["msg"]

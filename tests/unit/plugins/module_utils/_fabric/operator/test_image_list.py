@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.unit.support.plan_factory import fleet
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.releases import LINES
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.digests import known, parsed, with_digest
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.releases import LINES, line_of
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.chart_images import chart_images
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.image_list import drivers, images, mirror
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
@@ -62,3 +66,60 @@ def test_every_line_pulls_the_same_images_with_its_own_tag(release: str) -> None
     names = ("k8s-rdma-shared-dev-plugin", "multus-cni", "nvidia-k8s-ipam", "plugins")
     found = images(plan(fabric, fleet(2))["objects"]["policy"])
     assert found == [f"nvcr.io/nvidia/mellanox/{name}:network-operator-v{release}" for name in names]
+
+
+def test_the_table_of_digests() -> None:
+    found = known()
+    assert all(re.fullmatch(r"nvcr\.io/nvidia/[a-z-]+/[a-z0-9_-]+:[a-z0-9.-]+", name) for name in found)
+    assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", digest) for digest in found.values())
+    # A row that was copied twice would pin the wrong image.
+    assert len(set(found.values())) == len(found)
+
+
+@pytest.mark.parametrize("release", ["25.10.0", "26.1.2", "26.4.1", "26.7.0"])
+def test_the_images_of_the_releases_that_the_page_names_have_digests(release: str) -> None:
+    """All that a plan can pull but drivers, in every network model; documented in docs/manifests.md."""
+    line, pinned = line_of(release), known()
+    assert line
+    names = {name for name in line.images.values() if name not in ("doca-driver", "doca_telemetry")}
+    assert {
+        name for name in names if f"nvcr.io/nvidia/mellanox/{name}:network-operator-v{release}" not in pinned
+    } == set()
+    values = {
+        "nfd": {"enabled": False},
+        "sriovNetworkOperator": {"enabled": True},
+        "sriov-network-operator": {"operator": {"admissionControllers": {"enabled": True}}},
+        "maintenanceOperator": {"enabled": True},
+    }
+    of_chart, _unknown = chart_images(line, release, values, driver=True)
+    assert [name for name in of_chart if name not in pinned and "injector" not in name] == []
+    assert f"nvcr.io/nvidia/doca/doca_telemetry:{line.telemetry[release]}" in pinned
+
+
+def test_digests_of_a_file() -> None:
+    one, two = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
+    text = f"""| Repository | Image Name | Tag | Digest |
+|---|---|---|---|
+| nvcr.io/nvidia/mellanox | multus-cni | network-operator-v26.7.1 | {one} |
+nvcr.io/nvidia/mellanox\tplugins\tnetwork-operator-v26.7.1\t{two}
+- image: registry.example.com:5000/m/ipam:v1@{one} # of {two}
+registry.example.com/m/nfd:v2 {two}
+# without an image {one}
+nvcr.io/nvidia/mellanox/plain:v1
+"""
+    assert parsed(text) == {
+        "nvcr.io/nvidia/mellanox/multus-cni:network-operator-v26.7.1": one,
+        "nvcr.io/nvidia/mellanox/plugins:network-operator-v26.7.1": two,
+        "registry.example.com:5000/m/ipam:v1": one,
+        "registry.example.com/m/nfd:v2": two,
+    }
+
+
+def test_a_digest_follows_the_tag_in_the_list_and_replaces_it_in_the_mirror() -> None:
+    digest = f"sha256:{'1' * 64}"
+    digests = {"nvcr.io/nvidia/mellanox/ipam:v1": digest}
+    assert with_digest("nvcr.io/nvidia/mellanox/ipam:v1", digests) == f"nvcr.io/nvidia/mellanox/ipam:v1@{digest}"
+    assert with_digest("nvcr.io/nvidia/mellanox/ipam:v2", digests) == "nvcr.io/nvidia/mellanox/ipam:v2"
+    for name in ("nvcr.io/nvidia/mellanox/ipam:v1", "m.example.com/m/ipam:v1"):
+        (pair,) = mirror([name], "m.example.com/m", "26.7.1", digests=digests)
+        assert pair == (f"nvcr.io/nvidia/mellanox/ipam@{digest}", "m.example.com/m/ipam:v1")
