@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.lab.api import APPLY_PATCH, Api, ApiError
-from tests.tools import gallery, hollow, models
+from tests.tools import environment, gallery, hollow, loopback, models
 from tests.tools.fleet import Fleet, eventually
 from tests.unit.support.module_run import run
 from tests.unit.support.plan_factory import fleet
@@ -177,3 +180,26 @@ def test_the_plan_is_compared_with_the_cluster(cluster: Fleet, line: str) -> Non
     assert "objects of the cluster: 5 to add, 0 to change, 0 to remove, 0 unchanged" in output
     assert "1. add    NicClusterPolicy nic-cluster-policy" in output
     assert "objects of the cluster" not in cluster.playbook("plan").must().output
+
+
+def test_nodes_of_the_cluster_are_an_inventory(cluster: Fleet, tmp_path: Path) -> None:
+    """About 2 s: ansible-core finds the plugin in the collection, reads the Nodes and makes groups of their labels."""
+    source = tmp_path / "prod.rdma_nodes.yml"
+    groups = [{"key": "rdma_node.labels['kubernetes.io/os']", "prefix": "os"}]
+    source.write_text(yaml.dump({"plugin": "gpufabric.rdma.nodes", "keyed_groups": groups}))
+    access = {"K8S_AUTH_KUBECONFIG": f"{cluster.folder}/cluster/{hollow.ADMIN}.kubeconfig"}
+    command = ["ansible-inventory", "-i", str(source), "--list"]
+    settings = {**environment.environ(), **loopback.environment(cluster.folder), **access}
+    answer = subprocess.run(command, env=settings, cwd=environment.REPO, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    listed = json.loads(answer.stdout)
+    names = [node["metadata"]["name"] for node in cluster.api.get("/api/v1/nodes")["items"]]
+    assert sorted(listed["rdma_hosts"]["hosts"]) == sorted(listed["os_linux"]["hosts"]) == sorted(names)
+    for name in names:
+        found = listed["_meta"]["hostvars"][name]
+        reported = {
+            one["type"]: one["address"] for one in cluster.api.get(f"/api/v1/nodes/{name}")["status"]["addresses"]
+        }
+        # ansible-inventory marks texts that no template may come from.
+        assert found["ansible_host"] == {"__ansible_unsafe": reported["InternalIP"]}
+        assert found["rdma_node"]["ready"]

@@ -222,7 +222,7 @@ def strings(path: Path, root: Path = ROOT) -> Texts:
 
 
 def plugin_docs() -> Texts:
-    for folder in ("modules", "doc_fragments", "lookup"):
+    for folder in ("modules", "doc_fragments", "inventory", "lookup"):
         for path in sorted((ROOT / "plugins" / folder).glob("*.py")):
             yield from strings(path)
 
@@ -255,7 +255,7 @@ def task_names() -> Texts:
 
 def messages(root: Path = ROOT) -> Texts:
     """The texts that code can print: every literal of several words that is not documentation."""
-    for folder in ("module_utils", "modules", "action", "lookup", "plugin_utils"):
+    for folder in ("module_utils", "modules", "action", "inventory", "lookup", "plugin_utils"):
         for path in sorted((root / "plugins" / folder).rglob("*.py")):
             tree = ast.parse(path.read_text())
             skipped = documentation(tree)

@@ -43,6 +43,7 @@ MAY = {
     "action": {"_common", "_fabric", "_controller", "plugin_utils", "ansible"},
     "plugin_utils": {"_common", "_controller", "jinja2", "markupsafe"},
     "lookup": {"_fabric", "ansible"},
+    "inventory": {"_common", "_k8s", "ansible"},
 }
 # Folders in their order: each imports only those before it.
 FLOORS = {
@@ -101,7 +102,7 @@ def layer(path: Path) -> str | None:
         return parts[1]
     if parts[0] == "modules":
         return "host module" if path.stem in HOST_MODULES else "localhost module"
-    if parts[0] in ("action", "lookup", "plugin_utils"):
+    if parts[0] in ("action", "inventory", "lookup", "plugin_utils"):
         return parts[0]
     return None
 

@@ -17,7 +17,9 @@ UTIL_LINES, MODULE_LINES, MAIN_LINES = 340, 130, 28
 TASK_FILE_LINES, TASK_FILE_TASKS = 60, 8
 
 UTILS = sorted(
-    path for folder in ("module_utils", "plugin_utils", "action", "lookup") for path in (PLUGINS / folder).rglob("*.py")
+    path
+    for folder in ("module_utils", "plugin_utils", "action", "inventory", "lookup")
+    for path in (PLUGINS / folder).rglob("*.py")
 )
 MODULES = sorted((PLUGINS / "modules").glob("*.py"))
 TASK_FILES = sorted((ROOT / "roles").glob("*/tasks/*.yml"))

@@ -64,7 +64,16 @@ def connect(module: AnsibleModule) -> Api:
     """Return the cluster that the module's auth options name; ClusterError when they cannot be used."""
     if IMPORT_ERROR:
         module.fail_json(msg=missing_required_lib("kubernetes"), exception=IMPORT_ERROR)
-    return Api(KubernetesTransport(configuration(module.params), impersonation(module.params)))
+    return reach(module.params)
+
+
+def reach(params: Mapping[str, Any]) -> Api:
+    """Return the cluster that the options of AUTH_SPEC name; ClusterError when they cannot be used."""
+    if IMPORT_ERROR:
+        raise ClusterError(
+            "the Python package kubernetes is missing on the controller. Install kubernetes 29.0.0 or newer"
+        )
+    return Api(KubernetesTransport(configuration(params), impersonation(params)))
 
 
 def configuration(params: Mapping[str, Any]) -> Any:
