@@ -23,8 +23,7 @@ extends_documentation_fragment:
 requirements:
   - kubernetes >= 29.0.0 (Python)
 notes:
-  - A label can be set by everybody who may change Nodes, among them the kubelet of each Node for most labels. Do not select hosts by a
-    label that decides about access.
+  - The kubelet of a Node can change most of its labels. Select Nodes by labels that only administrators can set.
   - The account needs only the permission to list Nodes.
 options:
   plugin:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -14,6 +15,17 @@ def ansible_playbook(
     folder: Path, *args: str | Path, timeout: int = 300, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run ansible-playbook; what it needs and leaves is below ``folder``, which may serve several runs."""
+    return _run("ansible-playbook", folder, args, timeout=timeout, environment=environment)
+
+
+def ansible_inventory(folder: Path, *args: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ansible-inventory, as ansible_playbook runs a play."""
+    return _run("ansible-inventory", folder, args, timeout=60, environment=environment)
+
+
+def _run(
+    program: str, folder: Path, args: Sequence[str | Path], *, timeout: int, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
     (folder / "none.cfg").write_text("")
     # A tree of collections of its own, so that names lead to this checkout and nowhere else.
     place = folder / "collections" / "ansible_collections" / "gpufabric"
@@ -27,6 +39,6 @@ def ansible_playbook(
         "ANSIBLE_NOCOLOR": "1",
     }
     return subprocess.run(
-        [str(Path(sys.executable).parent / "ansible-playbook"), *args],
+        [str(Path(sys.executable).parent / program), *args],
         env={**os.environ, **settings, **environment}, capture_output=True, text=True, timeout=timeout, check=False,
     )  # fmt: skip
