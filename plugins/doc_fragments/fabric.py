@@ -313,8 +313,9 @@ options:
         type: str
       link_speed:
         description:
-          - "The rate that links should come up at, if it is lower than the rate of their NICs (split ports, slower switches). A slower link is a
-            finding. Default: the rate that the NIC supports, or that most ports of the rail have."
+          - "From 0.001. The rate that links should have, if it is lower than the rate of their NICs (split ports, slower switches, rate limits on
+            switch ports). Tests must reach it also where the port itself is faster, and a port that came up slower is a finding. Default: the
+            rate that the NIC supports, or that most ports of the rail have."
         type: float
       routing:
         description:

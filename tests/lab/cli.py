@@ -17,9 +17,11 @@ from tests.lab.settings import HOSTS
 _FAULTS = """
 faults:
   cable HOST RAIL              the cable is pulled: the host sees no carrier
-  slow HOST RAIL [RATE]        RATE (5mbit) in each direction
+  slow [HOST] RAIL [RATE]      RATE (5mbit) in each direction; without HOST at each port of the rail
   lossy HOST RAIL [PERCENT]    PERCENT (2) of the frames vanish, in each direction
+  oneway HOST RAIL [in|out]    what the host gets (in) or sends (out) vanishes
   blackhole [HOST] RAIL        frames over 1500 bytes vanish; without HOST on the whole rail
+  swapped HOST                 the cables of its rails are exchanged
   dead HOST                    the host is gone until it is healed
   cut HOST                     its power fails for a moment; it boots again from its disk
 """

@@ -21,16 +21,18 @@ _ADDRESS_BYTES = 6
 
 @dataclass(frozen=True)
 class Impairment:
-    """What is wrong with a port. Everything applies to both directions.
+    """What is wrong with a port. Everything but the last two applies to both directions.
 
     max_frame: longest frame that passes, in bytes; longer ones vanish.
-    loss: part of the frames that vanish, 0 to 1.
+    loss: part of the frames that vanish, 0 to 1; loss_in and loss_out: of those to the host, and of those from it.
     rate: bits per second that pass; 0 is no limit.
     """
 
     max_frame: int = MAX_FRAME
     loss: float = 0.0
     rate: float = 0.0
+    loss_in: float = 0.0
+    loss_out: float = 0.0
 
 
 HEALTHY = Impairment()
@@ -42,6 +44,7 @@ class Switch:
     def __init__(self, ports: Iterable[Port], random: Callable[[], float]) -> None:
         self.ports = frozenset(ports)
         self.impairments: dict[Port, Impairment] = {}
+        self.swapped: frozenset[int] = frozenset()
         self._random = random
         self._places: dict[tuple[int, bytes], Port] = {}
 
@@ -51,19 +54,32 @@ class Switch:
         self._places[rail, bytes(frame[_ADDRESS_BYTES : 2 * _ADDRESS_BYTES])] = source
         place = self._places.get((rail, bytes(frame[:_ADDRESS_BYTES])))
         chosen = [place] if place else [port for port in self.ports if port[0] == rail]
-        if not self._passes(source, len(frame)):
+        if not self._passes(source, len(frame), inbound=False):
             return []
-        return [port for port in chosen if port != source and self._passes(port, len(frame))]
+        return [port for port in chosen if port != source and self._passes(port, len(frame), inbound=True)]
+
+    def cross(self, hosts: Iterable[int]) -> None:
+        """Exchange the cables of these hosts' first and last rail; like a pulled cable, that makes places unknown."""
+        if self.swapped != frozenset(hosts):
+            self.swapped = frozenset(hosts)
+            self._places.clear()
+
+    def wired(self, port: Port) -> Port:
+        """The port of the switch behind a port of a host, or the other way round."""
+        rails = sorted({rail for rail, _host in self.ports})
+        return (rails[-1 - rails.index(port[0])], port[1]) if port[1] in self.swapped else port
 
     def rate(self, port: Port) -> float:
         """Bits per second that a port lets through; 0 is no limit."""
         return self.impairments.get(port, HEALTHY).rate
 
-    def _passes(self, port: Port, length: int) -> bool:
+    def _passes(self, port: Port, length: int, *, inbound: bool) -> bool:
+        """Whether a frame passes a port; `inbound`: towards its host."""
         fault = self.impairments.get(port)
         if fault is None:
             return True
-        return length <= fault.max_frame and not (fault.loss and self._random() < fault.loss)
+        lost = max(fault.loss, fault.loss_in if inbound else fault.loss_out)
+        return length <= fault.max_frame and not (lost and self._random() < lost)
 
 
 class Pacer:

@@ -16,16 +16,28 @@ from tests.lab.settings import HOSTS, RAILS, number
 _STANDARD_FRAME = 1514
 _UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 #: What a fault of each kind needs to be told, and its value when it is not.
-_DEFAULTS = {"cable": "", "slow": "5mbit", "lossy": "2", "blackhole": "", "dead": "", "cut": ""}
+_DEFAULTS = {
+    "cable": "",
+    "slow": "5mbit",
+    "lossy": "2",
+    "oneway": "in",
+    "blackhole": "",
+    "swapped": "",
+    "dead": "",
+    "cut": "",
+}
 KINDS = tuple(_DEFAULTS)
-_WHOLE_HOST = ("dead", "cut")
+_WHOLE_HOST = ("swapped", "dead", "cut")
+_WHOLE_RAIL = ("slow", "blackhole")
+_WAYS = ("in", "out")
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault. No rail is the whole host; no host (of a blackhole) is the whole rail.
+    """One fault. No rail is the whole host; no host (of a blackhole or of `slow`) is the whole rail.
 
-    value: bits per second of `slow` as in 3mbit, percent of frames lost of `lossy`.
+    value: bits per second of `slow` as in 3mbit, percent of frames lost of `lossy`, `in` or `out` of `oneway`: what the
+    host gets vanishes, or what it sends.
     """
 
     kind: str
@@ -46,7 +58,7 @@ def parse(words: Sequence[str]) -> Fault:
     kind, rest = (words[0] if words else ""), list(words[1:])
     if kind not in KINDS:
         raise LabError(f"no fault '{kind}'; there are {', '.join(KINDS)}")
-    host = "" if kind == "blackhole" and rest[:1] and rest[0].isdigit() else _host(rest)
+    host = "" if kind in _WHOLE_RAIL and rest[:1] and rest[0].isdigit() else _host(rest)
     rail = None if kind in _WHOLE_HOST else _rail(rest)
     value = rest.pop(0) if rest and _DEFAULTS[kind] else _DEFAULTS[kind]
     if rest:
@@ -75,9 +87,16 @@ def impairments(faults: Iterable[Fault]) -> dict[Port, Impairment]:
     return {port: what for port, what in found.items() if what != HEALTHY}
 
 
+def swapped(faults: Iterable[Fault]) -> list[int]:
+    """The numbers of the hosts whose cables of both rails are exchanged."""
+    return sorted({number(fault.host) for fault in faults if fault.kind == "swapped"})
+
+
 def _impaired(before: Impairment, fault: Fault) -> Impairment:
     if fault.kind == "slow":
-        return replace(before, rate=rate(fault.value))
+        return replace(before, rate=min(rate(fault.value), before.rate or float("inf")))
+    if fault.kind == "oneway":
+        return replace(before, **{_way(fault.value): 1.0})
     if fault.kind == "lossy":
         return replace(before, loss=percent(fault.value) / 100)
     if fault.kind == "blackhole":
@@ -99,6 +118,12 @@ def percent(text: str) -> float:
     if not match or not 0 < float(match[1]) <= 100:
         raise LabError(f"'{text}' is no percentage of frames; say it like 2 or 0.5")
     return float(match[1])
+
+
+def _way(text: str) -> str:
+    if text not in _WAYS:
+        raise LabError(f"'{text}' is no way; say it like {' or '.join(_WAYS)}")
+    return f"loss_{text}"
 
 
 def _host(words: list[str]) -> str:

@@ -160,7 +160,7 @@ def _cut(host: str) -> None:
 
 
 def _set_faults(current: State, wanted: list[Fault]) -> None:
-    switch.impair(faults.impairments(wanted))
+    switch.impair(faults.impairments(wanted), faults.swapped(wanted))
     state.store(replace(current, faults=wanted))
 
 

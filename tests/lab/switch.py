@@ -17,7 +17,7 @@ import selectors
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -49,10 +49,10 @@ def start() -> None:
         time.sleep(0.05)
 
 
-def impair(faults: dict[Port, Impairment]) -> None:
-    """Set what is wrong with the ports; those that are not named are healthy."""
+def impair(faults: dict[Port, Impairment], swapped: Sequence[int] = ()) -> None:
+    """Set what is wrong with the ports; those that are not named are healthy. `swapped`: hosts with crossed cables."""
     listed = [{"port": list(port), **asdict(fault)} for port, fault in faults.items()]
-    _request({"impair": listed})
+    _request({"impair": listed, "swapped": list(swapped)})
 
 
 def connected() -> list[Port]:
@@ -153,7 +153,7 @@ class _Server:
             self._pass(port, self._in[port], frame, partial(self._switched, port, frame))
 
     def _switched(self, source: Port, frame: bytes) -> None:
-        for port in self._switch.targets(source, frame):
+        for port in map(self._switch.wired, self._switch.targets(self._switch.wired(source), frame)):
             lane = self._out[port]
             if lane.waiting < _QUEUE_BYTES:
                 self._pass(port, lane, frame, partial(self._send, port, frame))
@@ -217,6 +217,7 @@ class _Server:
                 message = json.loads(stream.readline())
                 if "impair" in message:
                     self._switch.impairments = _faults(message["impair"])
+                    self._switch.cross(message["swapped"])
                 stream.write(json.dumps({"connected": sorted(self._links)}).encode() + b"\n")
         except (OSError, ValueError):
             pass  # It went away; that must not end the network of all hosts.
@@ -224,8 +225,7 @@ class _Server:
 
 def _faults(listed: list[dict[str, Any]]) -> dict[Port, Impairment]:
     faults = {(item["port"][0], item["port"][1]): item for item in listed}
-    fields = ("max_frame", "loss", "rate")
-    return {port: Impairment(*[item[name] for name in fields]) for port, item in faults.items()}
+    return {port: Impairment(**{key: item[key] for key in item if key != "port"}) for port, item in faults.items()}
 
 
 if __name__ == "__main__":

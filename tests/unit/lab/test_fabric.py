@@ -57,6 +57,27 @@ def test_loss_takes_a_part() -> None:
     assert passed == {0.01: False, 0.03: True}
 
 
+def test_one_way_loss_takes_what_one_host_gets_or_sends() -> None:
+    deaf, mute = switch(), switch()
+    deaf.impairments = {(0, 2): Impairment(loss_in=1.0)}
+    mute.impairments = {(0, 2): Impairment(loss_out=1.0)}
+    assert sorted(deaf.targets((0, 2), frame(1, 2))) == [(0, 1), (0, 3)]
+    assert deaf.targets((0, 1), frame(2, 1)) == []
+    assert mute.targets((0, 2), frame(1, 2)) == []
+    assert mute.targets((0, 1), frame(2, 1)) == [(0, 2)]
+
+
+def test_exchanged_cables_lead_each_rail_of_a_host_to_the_other_network() -> None:
+    fabric = switch()
+    fabric.targets((0, 3), frame(1, 3))
+    fabric.cross([3])
+    assert [fabric.wired(port) for port in ((0, 3), (1, 3), (0, 2))] == [(1, 3), (0, 3), (0, 2)]
+    # Nobody knows any more where it was.
+    assert sorted(fabric.targets((0, 1), frame(3, 1))) == [(0, 2), (0, 3)]
+    fabric.cross([])
+    assert fabric.wired((0, 3)) == (0, 3)
+
+
 def test_a_lost_frame_still_tells_where_its_sender_is() -> None:
     fabric = switch()
     fabric.impairments = {(0, 2): Impairment(max_frame=1514)}

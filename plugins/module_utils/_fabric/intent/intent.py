@@ -185,7 +185,7 @@ class Intent:
             mtu=reader.integer("mtu", None, 1280, high=16384),
             vlan=reader.integer("vlan", 0, 0, high=LAST_VLAN),
             pkey=read_pkey(reader),
-            link_speed=reader.number("link_speed", None, 0.1, high=10000),
+            link_speed=reader.number("link_speed", None, 0.001, high=10000),
             routing=reader.text("routing", "none", choices=("none", "between_rails")),
             operator=_operator(reader.section("operator")),
             network_namespace=reader.text("network_namespace", "default", form=NAMESPACE),

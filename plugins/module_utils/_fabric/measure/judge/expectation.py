@@ -83,12 +83,12 @@ def side_of(
 ) -> Side:
     """Return what a side carries on a rail.
 
-    ``rail``: the plan's rail. ``side``: its expectation of the plan: {rate, mtu, floor, tolerance}, optionally
-    bidirectional, latency_us, pcie {speed, width, max_payload, ports}, uplinks (plan/uplinks.py), vf_rate, kinds {kind:
-    what differs for it}, gpu (path class) when it works in GPU memory, and described_rate, what the RDMA device says of
-    itself, which stands in for a rate that the plan does not know, and links, the number of members of a bond. Rates in
-    Gb/s. coding: the share of the rate that carries data (link_rates.py). ``planned_mtu``: the RDMA MTU that tests ask
-    for.
+    ``rail``: the plan's rail; its ``speed`` is the rate that links are meant to have, None if the intent has none.
+    ``side``: its expectation of the plan: {rate, mtu, floor, tolerance}, optionally bidirectional, latency_us, pcie
+    {speed, width, max_payload, ports}, uplinks (plan/uplinks.py), vf_rate, kinds {kind: what differs for it}, gpu (path
+    class) when it works in GPU memory, and described_rate, what the RDMA device says of itself, which stands in for a
+    rate that the plan does not know, and links, the number of members of a bond. Rates in Gb/s. coding: the share of
+    the rate that carries data (link_rates.py). ``planned_mtu``: the RDMA MTU that tests ask for.
     """
     own = _of_kind(side, asked.kind)
     layer = rail.get("link_layer") or "ethernet"
@@ -99,6 +99,10 @@ def side_of(
     share = efficiency(mtu, layer, asked.headers) * own.get("coding", 1.0)
     at = f"at RDMA MTU {mtu}"
     bounds = [_Bound(rate * share, "link", f"{rate:g} Gb/s link of {name} {at}")]
+    meant = rail.get("speed")
+    if meant is not None and meant < rate:
+        # Something on the way may limit what a port carries; its own rate stays what no reading can exceed.
+        bounds.append(_Bound(meant * share, "link", f"{meant:g} Gb/s of link_speed for the link of {name} {at}"))
     bounds += _pcie_bound(name, own, asked.together, port_rate=rate)
     receives = min(bounds)
     # A limit of a VF holds for what it sends.

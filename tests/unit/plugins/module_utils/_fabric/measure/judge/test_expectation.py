@@ -159,6 +159,31 @@ def test_expect(a: dict[str, Any], b: dict[str, Any], planned: int | None, expec
     assert bound(between({"a": a, "b": b}, planned)) == expected
 
 
+@pytest.mark.parametrize(
+    ("meant", "rate", "expected"),
+    [
+        # What limits a link on the way is no property of the port: its own rate stays the ceiling.
+        (50.0, 100.0, (46.57, "link", 98.04)),
+        (0.016, 1.0, (0.01, "link", 0.98)),
+        (200.0, 100.0, (93.14, "link", 98.04)),
+        (None, 100.0, (93.14, "link", 98.04)),
+    ],
+)
+def test_links_are_expected_at_the_rate_that_they_are_meant_to_have(
+    meant: float | None, rate: float, expected: tuple[Any, ...]
+) -> None:
+    known = [side_of({**RAIL, "speed": meant}, name, side(rate=rate), planned_mtu=None, asked=Asked()) for name in "ab"]
+    assert bound(expect(RAIL, known, asked=Asked())) == expected
+
+
+def test_the_reason_names_the_rate_that_links_are_meant_to_have() -> None:
+    known = [side_of({**RAIL, "speed": 0.016}, name, side(), planned_mtu=None, asked=Asked()) for name in "ab"]
+    found = expect(RAIL, known, asked=Asked())
+    assert found.why == "95 % of the 0.016 Gb/s of link_speed for the link of a at RDMA MTU 4096"
+    told = "8 Mb/s measured, 14.9 Mb/s expected (95 % of the 0.016 Gb/s of link_speed for the link of a at RDMA MTU 4096)"
+    assert judge(Sample(65536, 100, 0.008), "", found) == ("fail", told)
+
+
 def shared(*rails: str) -> dict[str, Any]:
     return {"pci": "0000:00:01.0", "speed": 16.0, "width": 8, "rails": list(rails)}
 
