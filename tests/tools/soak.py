@@ -1,5 +1,5 @@
-"""`make soak`: what is too long for `make test`. Healthy and faulty fabrics that must be told right, again and again, a
-flapping cable, power cuts during prepare.
+"""`make soak`: what is too long for `make test`. Healthy and faulty fabrics that must be told right, again and again,
+power cuts during prepare.
 
 Everything is seeded and bounded; each step prints what it did and how it ended. Exit code 0 only when all held.
 """
@@ -9,32 +9,20 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import shutil
 import subprocess
 import sys
-import threading
 import time
 
-from tests.scenario import HOSTS, REPO, REPORT, diagnosed, lab, playbook, report, validate
+from tests.scenario import REPO, lab, playbook, report
 from tests.scenario.preparation import WISHES, cut_in, prepare, unfinished
 from tests.scenario.state import files
-from tests.tools import environment, fuzz
+from tests.tools import environment, fuzz, planted_faults
 
-# The lab's fault, and the diagnosis that it must end in; {host} and {rail} are drawn anew for each run.
-FAULTS = {
-    "cable": (("cable", "{host}", "{rail}"), ("port", "{host}", "rail{rail}")),
-    "slow": (("slow", "{host}", "{rail}", "10mbit"), ("port", "{host}", "rail{rail}")),
-    "black hole of a port": (("blackhole", "{host}", "{rail}"), ("mtu", "{host}", "rail{rail}")),
-    "black hole of a rail": (("blackhole", "{rail}"), ("mtu", None, "rail{rail}")),
-}
-# Each run has a fault of one kind on one rail, and of the other kind on the other rail.
-PAIRS = (("cable", "slow"), ("black hole of a port", "black hole of a rail"))
 STEPS = (
     "fuzz",
     "properties",
     "repeat",
     "diagnosis",
-    "flap",
     "power cut",
     "hosts",
     "batches",
@@ -42,8 +30,6 @@ STEPS = (
     "sriov_faults",
 )
 CUT_HOST = "lab-2"
-# Reports of runs that were told wrong.
-KEPT = REPO / ".cache" / "soak"
 ON_HOSTS = ("-e", '{"rdma_validate_where": ["host"]}')
 
 
@@ -57,7 +43,6 @@ def main() -> int:
         properties,
         repeat,
         diagnosis,
-        flap,
         power_cuts,
         hosts,
         batches,
@@ -77,6 +62,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=10, help="healthy measurements in a row")
     parser.add_argument("--cuts", type=int, default=20, help="power cuts at random points of prepare")
     parser.add_argument("--faults", type=int, default=10, help="planted faults of each kind")
+    parser.add_argument("--resume", action="store_true", help="add these faults to those of earlier runs")
     parser.add_argument("--fuzz-seconds", type=float, default=600, help="seconds for all parsers together")
     parser.add_argument("--only", nargs="+", default=STEPS, choices=STEPS)
     return parser.parse_args()
@@ -108,67 +94,8 @@ def repeat(options: argparse.Namespace) -> list[str]:
 
 
 def diagnosis(options: argparse.Namespace) -> list[str]:
-    """Planted faults are found and nothing else is diagnosed. A run has two: one on each rail, of two hosts."""
-    lab("reset")
-    playbook("prepare").must()
-    chance = random.Random(options.seed)
-    runs = [(pair, faulty_run(pair, chance)) for _run in range(options.faults) for pair in PAIRS]
-    rows = [
-        f"| {kind} | {len(told)} | {told.count('')} | {len(told) - told.count('')} |"
-        for kind in FAULTS
-        if (told := [wrong[kind] for pair, wrong in runs if kind in pair])
-    ]
-    print("\n".join(["| fault | runs | diagnosed right | wrong |", "| --- | --- | --- | --- |", *rows]), flush=True)
-    return [problem for _pair, wrong in runs for problem in wrong.values() if problem]
-
-
-def faulty_run(pair: tuple[str, str], chance: random.Random) -> dict[str, str]:
-    """Plant two faults, measure, heal; by kind "" when it was diagnosed and no other port was, else what was wrong."""
-    places = [{"host": name, "rail": rail} for name, rail in zip(chance.sample(HOSTS, 2), chance.sample("01", 2))]
-    expected = {}
-    try:
-        for kind, place in zip(pair, places):
-            words, diagnosis = FAULTS[kind]
-            lab("fault", *(word.format(**place) for word in words))
-            expected[kind] = tuple(part and part.format(**place) for part in diagnosis)
-        run, result = validate("host", retries=1)
-    finally:
-        lab("heal")
-    found = diagnosed(result) if result else set()
-    others = found - set(expected.values())
-    wrong = {
-        kind: f"{kind}: expected {diagnosis}, diagnosed {found}, exit code {run.rc}"
-        if others or diagnosis not in found or not run.rc
-        else ""
-        for kind, diagnosis in expected.items()
-    }
-    print("\n".join(told or f"{kind} {expected[kind]}: right" for kind, told in wrong.items()), flush=True)
-    if any(wrong.values()) and result:
-        kept = KEPT / f"{time.time():.0f}"
-        shutil.copytree(REPORT, kept, dirs_exist_ok=True)
-        print(f"its report is kept: {kept}", flush=True)
-    return wrong
-
-
-def flap(options: argparse.Namespace) -> list[str]:
-    """A cable that goes off and on while it is measured must not pass unseen, nor spoil other rails."""
-    stop = threading.Event()
-    thread = threading.Thread(target=flap_cable, args=(stop,))
-    thread.start()
-    playbook("validate", *ON_HOSTS)
-    stop.set()
-    thread.join()
-    lab("heal")
-    spoiled = [r for r in report()["results"] if r["rail"] == "rail1" and r["verdict"] != "pass"]
-    return [f"the other rail was spoiled: {json.dumps(spoiled)[:500]}"] if spoiled else []
-
-
-def flap_cable(stop: threading.Event) -> None:
-    while not stop.is_set():
-        lab("fault", "cable", "lab-1", "0")
-        stop.wait(4)
-        lab("heal", "lab-1")
-        stop.wait(4)
+    """Planted faults are found and nothing else is diagnosed; writes docs/diagnosis-lab.md."""
+    return planted_faults.run(options.faults, options.seed, options.resume)
 
 
 def power_cuts(options: argparse.Namespace) -> list[str]:
