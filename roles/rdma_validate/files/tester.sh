@@ -685,6 +685,40 @@ count_after() {
     grown=$list
 }
 
+# What the processors did so far: hundredths of a second of all in $total, of that idle in $idle, and of programs that are
+# not the tester's in $others. Kernel threads are none. Nothing without cgroup v2.
+processors() {
+    total=
+    tested=
+    while IFS= read -r line; do
+        case $line in 0::*) line=$SYS/fs/cgroup${line#0::}/cpu.stat ;; *) continue ;; esac
+        [ ! -r "$line" ] || while read -r key value; do
+            [ "$key" != user_usec ] || tested=$((value / 10000))
+        done <"$line"
+    done 2>/dev/null <"$PROC/self/cgroup"
+    [ -n "$tested" ] || return 0
+    { read -r _ user nice system idle waiting irq soft stolen _ <"$PROC/stat"; } 2>/dev/null || return 0
+    idle=$((idle + waiting))
+    total=$((user + nice + system + idle + irq + soft + stolen))
+    others=$((user + nice - tested))
+}
+
+# After a test and processors before it: adds to $grown how many percent of their time other programs took, if that was a
+# third or more and less than a tenth was left.
+taken() {
+    [ -n "$total" ] || return 0
+    span=$total
+    unused=$idle
+    share=$others
+    processors
+    [ "${total:-0}" -gt "$span" ] || return 0
+    span=$((total - span))
+    unused=$((idle - unused))
+    share=$((others - share))
+    [ $((unused * 10)) -lt "$span" ] && [ $((share * 3)) -ge "$span" ] || return 0
+    grown="$grown cpu_percent_of_others=+$((share * 100 / span))"
+}
+
 # The link as it is now in $link: rate with width of the port, of the network device, of the PCIe slot.
 see_link() {
     first "$SYS/class/infiniband/$device/ports/$ibport/rate"
@@ -1047,8 +1081,10 @@ play_test() {
         see_link
         link_before=$link
         count_before
+        processors
         test_once "$role" "$peer" "$tcp" "$tool" "$@"
         count_after
+        taken
         see_link
     fi
     clock

@@ -558,6 +558,43 @@ def test_what_grew_and_changed_during_a_test_is_told(bench: Bench) -> None:
     assert "counters" not in run.text and "link" not in run.text.split("\n")[0]
 
 
+# The line of all processors: user, nice, system, idle, waiting, interrupts; then the tester's own time in its cgroup.
+@pytest.mark.parametrize(
+    ("after", "own", "told"),
+    [
+        # 1000 hundredths of a second: 700 of other programs, 200 of the tester.
+        ("1900 0 200 500 0 0 0 0", 2_000_000, "+70"),
+        ("1000 900 200 500 0 0 0 0", 2_000_000, "+70"),
+        # Only the tester, only kernel threads, time left, less than a third.
+        ("1900 0 100 500 0 0 0 0", 9_000_000, None),
+        ("1000 0 1000 500 0 0 0 0", 0, None),
+        ("1500 0 100 600 300 0 0 0", 0, None),
+        ("1200 0 800 500 0 0 0 0", 0, None),
+    ],
+)
+def test_other_programs_that_took_the_processors_are_told(bench: Bench, after: str, own: int, told: str | None) -> None:
+    group = bench.sys / "fs/cgroup/system.slice/tester.service"
+    write(bench.proc / "self/cgroup", "1:name=systemd:/other\n0::/system.slice/tester.service\n")
+    write(group / "cpu.stat", "usage_usec 9\nuser_usec 0\nsystem_usec 9\n")
+    write(bench.proc / "stat", "cpu  1000 0 100 500 0 0 0 0 0 0\ncpu0 1 2 3\n")
+    bench.hook(f'echo "cpu  {after} 0 0" >"$GPUFABRIC_PROC/stat"\necho "user_usec {own}" >{group}/cpu.stat\n')
+    out = bench.play(line(0))
+    expected = {} if told is None else {"cpu_percent_of_others": int(told[1:])}
+    assert parse_batch(out, 1).runs[0, "rail0", PEER].counters == expected
+
+
+@pytest.mark.parametrize("gone", ["proc/self/cgroup", "proc/stat", "sys/fs/cgroup/cpu.stat"])
+def test_what_the_processors_did_is_not_guessed(bench: Bench, gone: str) -> None:
+    write(bench.proc / "self/cgroup", "0::/\n")
+    write(bench.sys / "fs/cgroup/cpu.stat", "user_usec 0\n")
+    write(bench.proc / "stat", "cpu  1000 0 100 500 0 0 0 0 0 0\n")
+    bench.hook('echo "cpu  1900 0 100 500 0 0 0 0 0 0" >"$GPUFABRIC_PROC/stat"\n')
+    (bench.folder / gone).unlink()
+    done = bench.play(line(0))
+    # A file of the processors that appears in the middle is compared with nothing.
+    assert "cpu_percent" not in done
+
+
 ETHTOOL = """#!/bin/sh
 read -r calls 2>/dev/null <"$STUB_OUT.ethtool"
 echo $((${calls:-0} + 1)) >"$STUB_OUT.ethtool"
