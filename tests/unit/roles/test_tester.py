@@ -34,6 +34,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.rea
     parse_describe,
 )
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.tester_input import perftest_args
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.timing import Timing, margin_of
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "roles" / "rdma_validate" / "files" / "tester.sh"
@@ -863,6 +864,26 @@ def test_frames_tell_hundredths_of_a_second(bench: Bench) -> None:
     bench.hook('"$GPUFABRIC_SLEEP" 0.7\n')
     run = parse_batch(bench.play(line(0)), 1).runs[0, "rail0", PEER]
     assert (run.ran, run.seconds) == (pytest.approx(0.7), pytest.approx(1.7))
+
+
+def test_slots_follow_what_a_stand_in_of_cuda_needs_to_start(bench: Bench) -> None:
+    """It starts CUDA for 9 s after it is connected, and measures for 6 s: the frames give the length of later slots."""
+    bench.hook('case "$*" in *--use_cuda*) "$GPUFABRIC_SLEEP" 9 ;; esac\n"$GPUFABRIC_SLEEP" 6\n')
+    tests, timing = {"memory": "cuda:dmabuf"}, Timing()
+    slots = []
+    for number in (1, 2):
+        slots.append(timing.slot(6, margin_of(tests, 6), gpu=True))
+        lines = line(0) + " --use_cuda=0 --use_cuda_dmabuf", line(1)
+        found = parse_batch(bench.play(*lines, slot=slots[-1]), 1)
+        runs = [found.runs[at, "rail0", PEER] for at in (0, 1)]
+        # Whole seconds, as limits have them: what needs more of the slot is ended.
+        assert [run.ran for run in runs] == [pytest.approx(15), pytest.approx(6)], number
+        assert (runs[0].seconds or 0) + 1 <= slots[-1]
+        timing.add({"a": found}, 2, slots[-1])
+    assert slots == [24, 18]
+    assert timing.starts(6) == (
+        "tests from GPU memory needed up to 10.0 s besides their duration, tests from host memory 1.0 s"
+    )
 
 
 def test_a_test_has_its_slot_but_for_the_last_second(bench: Bench) -> None:

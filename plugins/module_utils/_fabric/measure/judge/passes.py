@@ -55,7 +55,9 @@ class Course:
     @property
     def slot(self) -> int:
         """The length of the next slots in seconds."""
-        return self.clock.slot(int(self.state.tests["duration"]), self.margin)
+        tests = self.state.tests
+        gpu, margin = timing.in_gpu_memory(tests), timing.margin_of(tests, self.margin)
+        return self.clock.slot(int(tests["duration"]), margin, gpu=gpu)
 
 
 def next_rounds(course: Course) -> list[Round]:
@@ -175,8 +177,9 @@ def worst(course: Course, rounds: Sequence[Round]) -> int:
         return 0
     passes = [len(rounds), *(len(part) for part in course.waiting)]
     passes += [sum(passes)] * (course.state.tests["retries"] - course.retried)
-    duration, first = int(course.state.tests["duration"]), course.clock.stretched
-    slots = (timing.stretched(duration, course.margin, first + number) for number in range(len(passes)))
+    tests, first = course.state.tests, course.clock.stretched
+    duration, margin = int(tests["duration"]), timing.margin_of(tests, course.margin)
+    slots = (timing.stretched(duration, margin, first + number) for number in range(len(passes)))
     lead = course.clock.lead + timing.LONGEST_LEAD * (len(passes) - 1)
     return lead + sum(count * slot for count, slot in zip(passes, slots))
 
@@ -200,7 +203,10 @@ def announce(course: Course, rounds: Sequence[Round], number: int) -> str:
 def summary(course: Course, rounds: Sequence[Round], passes: int) -> dict[str, Any]:
     """Return the report's ``schedule``; before the end it counts what is to come as well."""
     coming = len(rounds) + sum(len(part) for part in course.waiting)
-    text = announce(course, rounds, passes + 1) if rounds else timing.told(course.clock, passes, course.played)
+    if rounds:
+        text = announce(course, rounds, passes + 1)
+    else:
+        text = timing.told(course.clock, passes, course.played, int(course.state.tests["duration"]))
     return {
         "where": course.state.where,
         "mode": course.state.mode,

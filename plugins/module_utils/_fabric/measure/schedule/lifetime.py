@@ -11,7 +11,7 @@ from ...._common.errors import InputError
 from ...intent import budgets
 from ...intent.tests import complete
 from .schedule import fields, mode_of, planned
-from .timing import LONGEST_LEAD, STRETCHES, stretched
+from .timing import LONGEST_LEAD, STRETCHES, margin_of, stretched
 
 # For what is not known before: pods that start slowly, and a schedule that cannot be worked out yet.
 LEAST = 4 * 3600
@@ -29,7 +29,7 @@ def lifetime(plan: Mapping[str, Any], names: Sequence[str], margin: int) -> int:
         rounds = len(planned(names, [rail["name"] for rail in plan["rails"]], tests, fields=fields(plan, names)))
     except InputError:
         return LEAST
-    slot = stretched(int(tests["duration"]), margin, STRETCHES)
+    slot = stretched(int(tests["duration"]), margin_of(tests, margin), STRETCHES)
     passes = 1 + int(tests["retries"])
     tests["mode"] = mode_of(tests, len(names))
     planned_slots = rounds * budgets.repeats(tests, len(names), rounds)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..readings.perftest import KILLED, MISSED, STRAINED, TIMED_OUT
 from ..readings.tester_log import Log
@@ -22,6 +23,9 @@ WORTH_A_TRIAL = 6
 TRIAL = 4
 # After a pass with late or timed-out tests a slot has one margin more, at most this many times.
 STRETCHES = 2
+# Seconds that a test from GPU memory may need beside, until a pass has shown it: both sides start CUDA after they are
+# connected, all rails at once, and load the driver's state first where persistence mode is off.
+GPU_START = 12
 # From this share of them on also the rest of the schedule is played so; one dead port must not slow down a fleet.
 MANY = 0.25
 # More seconds than these are not added to the time before the first round.
@@ -33,14 +37,16 @@ _WORDS = ("h", "min", "s")
 class Timing:
     """What the passes so far told: ``busy`` seconds of perftest in ``slots`` seconds of slots.
 
-    ``longest``: from the begin of a slot to the end of the clean test that ended last in its slot. ``lateness``: by
-    host the largest delay of a round, by its own clock. ``seconds``: all slots of all passes; ``last``: length of the
-    last ones. ``tight``: a test ran out of time or a round was missed, so slots are not made shorter. ``stretched``: by
-    how many margins they are longer; ``owed``: the first retry will be, by what a trial told. ``lead``: how much
-    later first rounds should begin, since hosts missed one.
+    ``longest``: from the begin of a slot to the end of the clean test that ended last in its slot; ``longest_gpu``: of
+    those from GPU memory, ``longest`` then of the others. ``lateness``: by host the largest delay of a round, by its own
+    clock. ``seconds``: all slots of all passes; ``last``: length of the last ones. ``tight``: a test ran out of time or
+    a round was missed, so slots are not made shorter. ``stretched``: by how many margins they are longer; ``owed``: the
+    first retry will be, by what a trial told. ``lead``: how much later first rounds should begin, since hosts missed
+    one.
     """
 
     longest: float = 0.0
+    longest_gpu: float = 0.0
     busy: float = 0.0
     slots: int = 0
     seconds: int = 0
@@ -51,15 +57,25 @@ class Timing:
     lead: int = 0
     lateness: dict[str, float] = field(default_factory=dict)
 
-    def slot(self, duration: int, margin: int) -> int:
+    def slot(self, duration: int, margin: int, *, gpu: bool = False) -> int:
         """Return the length of the next slots: ``duration`` plus ``margin``, or less when clean tests needed less.
 
-        After tests that were late or ran out of time they are longer by up to STRETCHES margins.
+        After tests that were late or ran out of time they are longer by up to STRETCHES margins. ``gpu``: there are
+        tests from GPU memory, of which the others tell nothing.
         """
         most = stretched(duration, margin, self.stretched)
-        if self.tight or not self.longest:
+        longest = max(self.longest, self.longest_gpu)
+        if self.tight or not (self.longest_gpu if gpu else longest):
             return most
-        return max(SHORTEST, min(most, math.ceil(round(self.longest + GUARD, 2))))
+        return max(SHORTEST, min(most, math.ceil(round(longest + GUARD, 2))))
+
+    def starts(self, duration: int) -> str:
+        """Return what is told of the time that tests from GPU memory need besides ``duration``, "" without such."""
+        gpu, host = (round(longest - duration, 1) for longest in (self.longest_gpu, self.longest))
+        if gpu <= 0:
+            return ""
+        beside = f", tests from host memory {host:.1f} s" if host > 0 else ""
+        return f"tests from GPU memory needed up to {gpu:.1f} s besides their duration{beside}"
 
     @property
     def share(self) -> float | None:
@@ -101,12 +117,26 @@ class Timing:
             if number == 0 and late >= MISSED:
                 self.lead = min(LONGEST_LEAD, max(self.lead, math.ceil(late)))
             if run.rc == 0:
-                self.longest = max(self.longest, late + (run.seconds or 0.0))
+                length_of = late + (run.seconds or 0.0)
+                if run.memory.startswith("cuda"):
+                    self.longest_gpu = max(self.longest_gpu, length_of)
+                else:
+                    self.longest = max(self.longest, length_of)
                 perftest[number] = max(perftest.get(number, 0.0), run.ran or 0.0)
         self.busy += sum(perftest.values())
         self.slots += slot * len(perftest)
         self.tight = self.tight or strained > 0
         return strained
+
+
+def margin_of(tests: Mapping[str, Any], margin: int) -> int:
+    """Return ``margin``, with the time that CUDA may need to start if ``tests`` use GPU memory."""
+    return margin + (GPU_START if in_gpu_memory(tests) else 0)
+
+
+def in_gpu_memory(tests: Mapping[str, Any]) -> bool:
+    """Return whether tests use the memory of GPUs."""
+    return bool(tests["memory"] != "host")
 
 
 def stretched(duration: int, margin: int, times: int) -> int:
@@ -163,15 +193,16 @@ def count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 'es' if word.endswith('s') else 's'}"
 
 
-def told(timing: Timing, passes: int, rounds: int) -> str:
-    """Return the sentence of the report about how the measurement went."""
+def told(timing: Timing, passes: int, rounds: int, duration: int = 0) -> str:
+    """Return the sentence of the report about how the measurement went; ``duration`` of a test in seconds."""
     played = f"{count(passes, 'pass')}, {count(rounds, 'round')}, {length(timing.seconds)}"
     if not timing.slots:
         return f"{played}; no clean test"
     late = max(timing.lateness.values(), default=0.0)
+    starts = timing.starts(duration) if duration else ""
     return (
         f"{played}; perftest ran in {100 * timing.busy / timing.slots:.0f} % of the time of its slots;"
-        f" latest start {late:.1f} s{_latest(timing.lateness, late)}"
+        f" latest start {late:.1f} s{_latest(timing.lateness, late)}" + (f"; {starts}" if starts else "")
     )
 
 

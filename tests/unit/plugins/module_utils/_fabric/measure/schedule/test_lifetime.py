@@ -20,6 +20,7 @@ def plan(hosts: int, **tests: Any) -> dict[str, Any]:
         "tests": tests,
         "endpoints": {"pod": names, "host": names},
         "expectations": {"r0": {}},
+        "gpus": {"r0": {name: {"bdf": "0000:1b:00.0", "path": "PIX"} for name in names}},
         "thresholds": {"gpu_paths": {}, "outliers": {}, "unsteady": {"severity": "failure", "background": 0.001}},
     }
 
@@ -37,7 +38,8 @@ def described(number: int) -> str:
 def test_it_is_longer_than_what_is_announced(
     hosts: int, duration: int, retries: int, repeats: int, margin: int
 ) -> None:
-    made = plan(hosts, duration=duration, retries=retries, repeats=repeats)
+    memory = "cuda:dmabuf" if retries % 2 else "host"
+    made = plan(hosts, duration=duration, retries=retries, repeats=repeats, memory=memory)
     names = made["endpoints"]["pod"]
     evidence = Evidence({name: described(number) for number, name in enumerate(names)}, {})
     told = step(made, "pod", evidence, slot_margin=margin)

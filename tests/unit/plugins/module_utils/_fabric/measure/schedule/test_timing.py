@@ -9,20 +9,22 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.sch
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.timing import (
     Timing,
     announce,
+    in_gpu_memory,
     length,
+    margin_of,
     split,
     told,
 )
 
 
-def log(*frames: tuple[int, float, int], late: float = 0.0) -> Log:
+def log(*frames: tuple[int, float, int], late: float = 0.0, memory: str = "host") -> Log:
     """Frames of one rail: (round, seconds of which perftest ran all but one, rc); ``late`` is that of the last."""
     out = ["=== gpufabric batch 1 begin 9"]
     for number, seconds, rc in frames:
         own = late if number == frames[-1][0] else 0.0
         out += [
             f"=== gpufabric test {number} r0 client 10.0.0.1 rc={rc} start=7 seconds={seconds} late={own}"
-            f" ran={seconds - 1}",
+            f" ran={seconds - 1} exchange=plain memory={memory}",
             "=== gpufabric end",
         ]
     return parse_batch("\n".join([*out, "=== gpufabric batch 1 done 9 0"]), 1)
@@ -65,6 +67,31 @@ def test_before_anything_is_known_a_slot_has_the_whole_margin() -> None:
 )
 def test_the_next_slot(logs: list[Log], slot: int) -> None:
     assert after(*logs).slot(10, 8) == slot
+
+
+@pytest.mark.parametrize(
+    ("logs", "slot"),
+    [
+        ([log((0, 19.2, 0), memory="cuda:dmabuf")], 21),
+        ([log((0, 19.2, 0), memory="cuda:dmabuf"), log((1, 12, 0))], 21),
+        # What starts in host memory tells nothing of CUDA, whose tests failed.
+        ([log((0, 3, 1), memory="cuda:dmabuf"), log((1, 12, 0))], 28),
+        ([log((0, 26, 124), memory="cuda:peermem"), log((1, 12, 0))], 46),
+    ],
+)
+def test_slots_follow_the_start_of_cuda(logs: list[Log], slot: int) -> None:
+    tests = {"memory": "cuda:dmabuf"}
+    assert Timing().slot(10, margin_of(tests, 6), gpu=in_gpu_memory(tests)) == 28
+    assert after(*logs, slot=28).slot(10, margin_of(tests, 6), gpu=in_gpu_memory(tests)) == slot
+    assert (margin_of({"memory": "host"}, 6), in_gpu_memory({"memory": "host"})) == (6, False)
+
+
+def test_what_the_start_of_cuda_takes_is_told() -> None:
+    timing = after(log((0, 19.2, 0), memory="cuda:dmabuf"), log((1, 12.4, 0)))
+    assert told(timing, 1, 3, 10).endswith(
+        "; tests from GPU memory needed up to 9.2 s besides their duration, tests from host memory 2.4 s"
+    )
+    assert "GPU" not in told(after(log((1, 12.4, 0))), 1, 3, 10)
 
 
 def test_what_was_learned_stays() -> None:
