@@ -1099,6 +1099,12 @@ options:
                 a GPU is no_data and never measured from host memory. For pods, see resources of testers. Default: C(host)."
             type: str
             choices: ["host", "cuda:dmabuf", "cuda:peermem"]
+          compare_host_memory:
+            description:
+              - "With GPU memory: measure each port once more from host memory, as client and as server, for each kind. The report shows both side
+                by side. This adds 2 slots for each kind with an even number of hosts, up to 4 with an odd one, more if rails take turns. Default:
+                C(true)."
+            type: bool
           hugepages:
             description:
               - "Places buffers in huge pages. The hosts must have them (C(host_kernel_hugepages)), and their Nodes must offer them as

@@ -33,6 +33,7 @@ KEYS = frozenset(
     remaining resolved now trend written size switch run scope versions id folder started ended endpoints subset
     only limit resumed image host_network machine_id kernel perftest version drivers release collection cluster
     fault unmeasured paths levels traffic group peer_group sensitivity pkey
+    gpu_memory low finding
     """.splitlines()
     for word in line.split()
 )

@@ -364,6 +364,7 @@ FABRIC: dict[str, Any] = {
             "latency_size": {"type": "int"},
             "latency_iterations": {"type": "int"},
             "memory": {"type": "str", "choices": ["host", "cuda:dmabuf", "cuda:peermem"]},
+            "compare_host_memory": {"type": "bool"},
             "hugepages": {"type": "bool"},
             "inline": {"type": "int"},
             "traffic_class": {"type": "int"},

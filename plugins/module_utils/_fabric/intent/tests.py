@@ -53,6 +53,7 @@ DEFAULTS: Mapping[str, Any] = {
     "latency_iterations": 10000,
     "rdma_cm": False,
     "memory": "host",
+    "compare_host_memory": True,
     "hugepages": False,
     "inline": None,
     "traffic_class": None,
@@ -169,6 +170,7 @@ def _how(reader: Reader) -> dict[str, Any]:
     return {
         "rdma_cm": reader.flag("rdma_cm", DEFAULTS["rdma_cm"]),
         "memory": reader.text("memory", DEFAULTS["memory"], choices=MEMORY),
+        "compare_host_memory": reader.flag("compare_host_memory", DEFAULTS["compare_host_memory"]),
         "hugepages": reader.flag("hugepages", DEFAULTS["hugepages"]),
         "inline": reader.integer("inline", DEFAULTS["inline"], 0, high=1024),
         "traffic_class": reader.integer("traffic_class", DEFAULTS["traffic_class"], 0, high=255),

@@ -55,7 +55,8 @@ def expectations(
     NIC can do where its driver tells, both rates in Gb/s, ``mtu`` the RDMA MTU of the tests,
     ``vf_rate`` the lowest limit of a VF in Gb/s where pods get VFs, ``pcie`` {speed, width, max_speed, max_width,
     max_payload, ports} with the number of rails on the same card, ``uplinks`` (uplinks.py) the PCIe links above it that
-    can limit it, there only when there are such, ``links`` the number of members of a bond, of which a queue pair uses
+    can limit it, there only when there are such, ``host_uplinks`` those on the way to host memory where tests use GPU
+    memory and they differ, ``links`` the number of members of a bond, of which a queue pair uses
     one. What is not known is None. ``names``: host -> its own name and those of its groups. ``gpus``: rail -> host ->
     the GPU whose memory tests use (NearGpu), as the plan has them.
     """
@@ -82,6 +83,8 @@ def _sides(
     own = rails.ports[host.name]
     cards = Counter(card(port) for port in own if port)
     above, redirected = links_above(host, rails, gpus)
+    # Some tests are done from host memory as well, whose way may be longer.
+    to_host = links_above(host, rails, {})[0] if gpus else above
     return [
         None
         if port is None
@@ -91,10 +94,11 @@ def _sides(
             "pcie": _pcie_link(port, cards[card(port)]),
             "vf_rate": None if shares_port else port["vfs"].get("rate"),
             **({"uplinks": links} if links else {}),
+            **({"host_uplinks": beside} if beside != links else {}),
             **({"redirected": True} if up else {}),
             **bonds.side(port),
         }
-        for port, links, up in zip(own, above, redirected)
+        for port, links, beside, up in zip(own, above, to_host, redirected)
     ]
 
 

@@ -244,13 +244,17 @@ def _every(found: Sequence[Mapping[str, Any]], key: str) -> dict[str, Any]:
 
 def _tests(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return ``tests``, of which classes differ in groups, in traffic classes and in rails that share PCIe links."""
-    sharing = [group for plan in found for group in plan["tests"].get("sharing", ())]
+    sharing = {
+        key: [group for plan in found for group in plan["tests"].get(key, plan["tests"].get("sharing", ()))]
+        for key in ("sharing", "host_sharing")
+        if any(key in plan["tests"] for plan in found)
+    }
     traffic = {rail: own for plan in found for rail, own in plan["tests"].get("traffic", {}).items()}
     return {
         **found[0]["tests"],
         "groups": _groups(found),
         "traffic": traffic,
-        **({"sharing": sharing} if sharing else {}),
+        **sharing,
     }
 
 

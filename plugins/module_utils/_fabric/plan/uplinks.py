@@ -83,18 +83,27 @@ def _same(link: Link) -> tuple[Any, ...]:
 def sharing(plan: Mapping[str, Any]) -> dict[str, list[list[str]]]:
     """Return ``sharing`` of the plan's tests: groups of rails with a PCIe link that cannot carry them all at once.
 
-    A link of any host counts, so that all pairs are tested alike. Nothing where there is none.
+    A link of any host counts, so that all pairs are tested alike. Nothing where there is none. ``host_sharing``: the
+    same on the way to host memory, where tests use GPU memory and the links differ.
     """
+    found = _groups(plan, "uplinks")
+    sides = [side for own in plan["expectations"].values() for side in own.values()]
+    beside = _groups(plan, "host_uplinks") if any("host_uplinks" in side for side in sides) else found
+    return {**({"sharing": found} if found else {}), **({"host_sharing": beside} if beside != found else {})}
+
+
+def _groups(plan: Mapping[str, Any], key: str) -> list[list[str]]:
+    """Return the groups of rails by the links under ``key`` of each side, or else its uplinks."""
     layers = {rail["name"]: rail.get("link_layer") or "ethernet" for rail in plan["rails"]}
     expected = plan["expectations"]
     found: set[tuple[str, ...]] = set()
     for name in layers:
         for host, side in expected.get(name, {}).items():
-            for link in side.get("uplinks", ()):
+            for link in side.get(key, side.get("uplinks", ())):
                 sides = {rail: expected[rail][host] for rail in link["rails"]}
                 if len(sides) > 1 and _overloaded(link, side, sides, layers=layers):
                     found.add(tuple(sides))
-    return {"sharing": [list(group) for group in sorted(found)]} if found else {}
+    return [list(group) for group in sorted(found)]
 
 
 def redirects(port: Port, common: Collection[str]) -> bool:

@@ -83,7 +83,7 @@ def _causes(report: Mapping[str, Any], shown: int) -> list[str]:
 
 
 def _noticed(report: Mapping[str, Any]) -> list[str]:
-    """Gates first, since they decide; then links, unsteady tests, outliers and the baseline."""
+    """Gates first, since they decide; then links, unsteady tests, outliers, the baseline and GPU memory."""
     failing = stops(report)
     gates = ["gate %s: %s" % (row["name"], row["text"]) for row in failing if "name" in row]
     told = [
@@ -93,7 +93,10 @@ def _noticed(report: Mapping[str, Any]) -> list[str]:
     ]
     links = ["link: " + row["text"] for row in report.get("links", [])[:5]]
     rows = sum(len(report.get(name, [])) for name in ("unsteady", "outliers", "baseline"))
-    return [*_first(gates, 3), *_first(links, 2, len(report.get("links", []))), *_first(told, 3, rows)]
+    # What costs most first: findings, then the rails where GPU memory is slowest.
+    memory = sorted(report.get("gpu_memory", []), key=lambda row: (not row["finding"], row["share"] or 1.0))
+    told = [*_first(told, 3, rows), *_first([row["finding"] or row["text"] for row in memory], 2)]
+    return [*_first(gates, 3), *_first(links, 2, len(report.get("links", []))), *told]
 
 
 def _compared(report: Mapping[str, Any]) -> list[str]:

@@ -37,6 +37,7 @@ def page(report: Mapping[str, Any]) -> Data:
         "warnings": page_sections.warnings(report),
         "rails": _rails(report),
         "paths": _paths(report),
+        "gpu_memory": _gpu_memory(report),
         "ports": strip(report, known),
         "maps": maps(report),
         "failures": _failures(report),
@@ -141,6 +142,24 @@ def _paths(report: Mapping[str, Any]) -> Data | None:
         for row in report.get("paths", [])
     ]
     return listed("Inside and between groups of hosts", head, rows, total=len(rows), what="rows")
+
+
+def _gpu_memory(report: Mapping[str, Any]) -> Data | None:
+    head = ("measured", "rail", "test", "GPU memory", "host memory", "share", "tests", "low", "where to look")
+    rows = [
+        [
+            place(row),
+            row["rail"],
+            label(row),
+            *(_value(row[key], row["unit"]) for key in ("gpu", "host")),
+            "" if row["share"] is None else "%.0f %%" % (100 * row["share"]),
+            row["tests"],
+            badge("fail", str(row["low"])) if row["low"] else "0",
+            row["finding"],
+        ]
+        for row in report.get("gpu_memory", [])
+    ]
+    return listed("GPU memory and host memory", head, rows, total=len(rows), what="rows")
 
 
 def _failures(report: Mapping[str, Any]) -> Data | None:

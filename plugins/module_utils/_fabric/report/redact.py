@@ -57,6 +57,7 @@ _OURS = frozenset(
         "spread",
         "memory",
         "gpu",
+        "gpu_memory",
         "node",
         "kind",
         "severity",

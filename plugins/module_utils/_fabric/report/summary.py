@@ -15,7 +15,7 @@ from ..measure.judge import unmeasured
 from ..measure.judge.earlier_report import SCHEMA
 from ..measure.judge.verdict import FAIL, NO_DATA, PASS, VERDICTS, findings, overall, rail_rows
 from ..plan.switch_ports import Switches, text
-from . import paths, runs
+from . import gpu_memory, paths, runs
 
 # What judges may add; a list that was not asked for is absent from the report.
 PARTS = ("diagnoses", "unmeasured", "unsteady", "outliers", "links", "gates", "baseline", "schedule")
@@ -72,9 +72,9 @@ def _tests(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _paths(plan: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what was measured inside and between groups of hosts, under its key."""
-    rows = paths.rows(plan, results)
-    return {"paths": rows} if rows else {}
+    """Return what was measured inside and between groups of hosts, and from GPU and host memory, under their keys."""
+    rows, memory = paths.rows(plan, results), gpu_memory.rows(results)
+    return {**({"paths": rows} if rows else {}), **({"gpu_memory": memory} if memory else {})}
 
 
 def _endpoints(places: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:

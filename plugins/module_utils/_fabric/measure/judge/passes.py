@@ -206,7 +206,7 @@ def summary(course: Course, rounds: Sequence[Round], passes: int) -> dict[str, A
     if rounds:
         text = announce(course, rounds, passes + 1)
     else:
-        text = timing.told(course.clock, passes, course.played, int(course.state.tests["duration"]))
+        text = timing.told(course.clock, passes, course.played, duration=int(course.state.tests["duration"]))
     return {
         "where": course.state.where,
         "mode": course.state.mode,

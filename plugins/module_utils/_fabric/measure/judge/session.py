@@ -179,6 +179,8 @@ def _planned_side(state: State, test: Measurement, name: str, *, rail: str) -> d
     if state.where == "host":
         # A bare host measures with the PF: limits of VFs do not hold there.
         side.pop("vf_rate", None)
+    if test.memory == "host" and "host_uplinks" in side:
+        side["uplinks"] = side["host_uplinks"]
     gpu = gpu_of(state, test, name, rail=rail)
     return {**side, "gpu": gpu["path"]} if gpu else side
 

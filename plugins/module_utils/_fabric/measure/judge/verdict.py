@@ -85,8 +85,10 @@ def rail_rows(results: Sequence[Result]) -> list[dict[str, Any]]:
         groups.setdefault((result["where"], result["rail"]), []).append(result)
     rows = []
     for (where, rail), group in groups.items():
-        # A latency is no rate: the worst of both would mean nothing.
-        values = [result["value"] for result in group if result["value"] is not None and result["unit"] == "Gb/s"]
+        # A latency is no rate: the worst of both would mean nothing. Neither would that of two kinds of memory.
+        gpu = [result for result in group if result.get("memory") not in (None, "host")]
+        rated = [result for result in gpu or group if result["unit"] == "Gb/s"]
+        values = [result["value"] for result in rated if result["value"] is not None]
         counts = Counter(result["verdict"] for result in group)
         rows.append(
             {

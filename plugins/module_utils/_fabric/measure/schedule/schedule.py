@@ -16,7 +16,8 @@ from ...intent.kinds import KINDS
 from ...intent.tests import STARS, complete
 from ...plan.groups import of_run
 from . import modes
-from .turns import links_of, sharing, ways_of
+from .beside import from_host_memory
+from .turns import links_of, of_memory, sharing, ways_of
 
 # Keys of a result (report.json) that say what was measured; the last four are there only beyond the usual.
 IDENTITY = ("where", "rail", "client", "server", "test", "size", "peer_rail", "memory", "star")
@@ -118,7 +119,8 @@ def planned(
     """Return the whole schedule for ``names`` on ``rails``, as ``tests`` of the plan ask for it.
 
     In a round a host has one partner (the modes of stars: one centre), all rails of a pair at once unless told
-    otherwise. Raises InputError when the mode needs more hosts or rails, or nothing is left to measure.
+    otherwise. Tests from host memory beside those from GPU memory come last. Raises InputError when the mode needs more
+    hosts or rails, or nothing is left to measure.
     ``fields``: which of the names meet each other on which of the rails; by default all of them do on all. A field with
     too few hosts is left out if others are measured. ``missing``: hosts and rails that have no port there.
     """
@@ -136,7 +138,8 @@ def planned(
             for flows in _together(fields, tests):
                 ways = ((rail, c, s, kind, size, peer, tests["memory"], star) for c, s, rail, peer in flows)
                 rounds.append(tuple(Measurement(*way) for way in ways))
-    return _restricted(rounds, tests, missing)
+    kept = _restricted(rounds, tests, missing)
+    return [*kept, *repeat(from_host_memory(kept, tests), tests)]
 
 
 def _together(fields: Sequence[Field], tests: Mapping[str, Any]) -> list[list[_Flow]]:
@@ -285,7 +288,7 @@ def repeat(wanted: Iterable[Measurement], tests: Mapping[str, Any] | None = None
     units: dict[tuple[object, ...], list[Measurement]] = {}
     for test in sorted(wanted):
         units.setdefault(_unit(test), []).append(test)
-    sheets = [sheet for unit in units.values() for sheet in _sheets(unit, tests)]
+    sheets = [sheet for unit in units.values() for sheet in _sheets(unit, of_memory(tests, unit[0].memory))]
     hosts = ({name for test in sheet for name in (test.client, test.server)} for sheet in sheets)
     rounds = modes.first_fit(zip(sheets, hosts))
     return [tuple(chain.from_iterable(round_)) for round_ in rounds]

@@ -38,11 +38,11 @@ class Timing:
     """What the passes so far told: ``busy`` seconds of perftest in ``slots`` seconds of slots.
 
     ``longest``: from the begin of a slot to the end of the clean test that ended last in its slot; ``longest_gpu``: of
-    those from GPU memory, ``longest`` then of the others. ``lateness``: by host the largest delay of a round, by its own
-    clock. ``seconds``: all slots of all passes; ``last``: length of the last ones. ``tight``: a test ran out of time or
-    a round was missed, so slots are not made shorter. ``stretched``: by how many margins they are longer; ``owed``: the
-    first retry will be, by what a trial told. ``lead``: how much later first rounds should begin, since hosts missed
-    one.
+    those from GPU memory, ``longest`` then of the others. ``lateness``: by host the largest delay of a round, by its
+    own clock. ``seconds``: all slots of all passes; ``last``: length of the last ones. ``tight``: a test ran out of
+    time or a round was missed, so slots are not made shorter. ``stretched``: by how many margins they are longer;
+    ``owed``: the first retry will be, by what a trial told. ``lead``: how much later first rounds should begin, since
+    hosts missed one.
     """
 
     longest: float = 0.0
@@ -193,7 +193,7 @@ def count(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 'es' if word.endswith('s') else 's'}"
 
 
-def told(timing: Timing, passes: int, rounds: int, duration: int = 0) -> str:
+def told(timing: Timing, passes: int, rounds: int, *, duration: int = 0) -> str:
     """Return the sentence of the report about how the measurement went; ``duration`` of a test in seconds."""
     played = f"{count(passes, 'pass')}, {count(rounds, 'round')}, {length(timing.seconds)}"
     if not timing.slots:

@@ -53,6 +53,13 @@ def sharing(tests: Mapping[str, Any]) -> Sequence[Sequence[str]]:
     return found if tests["rails_at_once"] == AUTO else ()
 
 
+def of_memory(tests: Mapping[str, Any], memory: str) -> Mapping[str, Any]:
+    """Return ``tests`` with the rails that share a link on the way to ``memory``: to the GPU there may be others."""
+    if memory == "host" and "host_sharing" in tests:
+        return {**tests, "sharing": tests["host_sharing"]}
+    return tests
+
+
 def links_of(tests: Mapping[str, Any], ends: tuple[str, str], rail: str, *, peer: str) -> set[Hashable]:
     """Return the directions of shared PCIe links that a test keeps busy; ``ends``: its client and its server."""
     both = tests["directions"] == "together"

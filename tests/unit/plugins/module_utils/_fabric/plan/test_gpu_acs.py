@@ -43,10 +43,34 @@ def test_links_above_the_switch_bind_if_acs_redirects(
     for side in made["expectations"]["rail0"].values():
         assert min((link["speed"] for link in side.get("uplinks", ())), default=None) == slowest
         assert side.get("redirected", False) is told
+        # Tests from host memory beside them cross the link to the processor in any case.
+        beside = side.get("host_uplinks", side.get("uplinks", ()))
+        assert min(link["speed"] for link in beside) == 32.0 and ("host_uplinks" in side) is (slowest is None)
     found = [text for text in made["warnings"] if "PCIe ACS redirects" in text]
     assert len(found) == told
     if told:
         assert "on gpu-0001 rail0, gpu-0002 rail0, although both are behind the same PCIe switch" in found[0]
+
+
+@pytest.mark.parametrize(("memory", "keys"), [("cuda:dmabuf", {"host_sharing"}), ("host", {"sharing"})])
+def test_rails_that_share_the_link_to_the_processor_share_it_from_host_memory_alone(
+    memory: str, keys: set[str]
+) -> None:
+    hosts = {}
+    for number in (1, 2):
+        made = host(number, False, ats=False)
+        first = next(port for port in made["facts"]["ports"] if "uplinks" in port)
+        down = {**first["uplinks"][2], "pci": "0000:17:02.0"}
+        second = {**rail_port(1), **{key: first[key] for key in ("speed", "max_speed", "pcie", "ats")}}
+        second["uplinks"] = [*first["uplinks"][:2], down]
+        second["path"] = [*first["path"][:3], down["pci"], second["pci"]]
+        made["facts"]["ports"].append(second)
+        made["facts"]["gpus"].append({**made["facts"]["gpus"][0], "pci": "0000:1c:00.0"})
+        made["facts"]["gpus"][1]["path"] = [*first["path"][:3], "0000:17:03.0", "0000:1c:00.0"]
+        hosts[f"gpu-{number:04d}"] = made
+    made = plan({"supernet": "192.168.0.0/16", "tests": {"memory": memory}}, hosts)
+    shared = {key: made["tests"][key] for key in ("sharing", "host_sharing") if key in made["tests"]}
+    assert shared == dict.fromkeys(keys, [["rail0", "rail1"]])
 
 
 @pytest.mark.parametrize(("redirects", "memory", "slowest"), [(False, "host", None), (True, "host", 32.0)])

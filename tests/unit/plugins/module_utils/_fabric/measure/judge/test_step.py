@@ -702,8 +702,12 @@ def test_a_port_that_also_fails_as_the_server_of_another_rail_is_blamed_with_com
 GPUS = {rail: {name: {"bdf": f"0000:1{rail[-1]}:00.0", "path": "PIX"} for name in HOSTS} for rail in RAILS}
 
 
+def in_gpu_memory(memory: str = "cuda:dmabuf", beside: bool = False, **more: Any) -> dict[str, Any]:
+    return {**plan(memory=memory, compare_host_memory=beside, **more), "gpus": GPUS}
+
+
 def test_gpu_memory_is_asked_for_and_told() -> None:
-    made = {**plan(memory="cuda:dmabuf"), "gpus": GPUS}
+    made = in_gpu_memory()
     first, last = play_all(made, everybody())
     assert first.lines["lab-1"][0].endswith("--use_cuda_bus_id=0000:10:00.0 --use_cuda_dmabuf")
     assert last.results[0]["memory"] == "cuda:dmabuf"
@@ -711,7 +715,7 @@ def test_gpu_memory_is_asked_for_and_told() -> None:
 
 
 def test_a_rail_without_a_gpu_is_no_data_and_never_measured_in_host_memory() -> None:
-    made = {**plan(memory="cuda:peermem"), "gpus": {**GPUS, "rail1": {}}}
+    made = {**in_gpu_memory("cuda:peermem"), "gpus": {**GPUS, "rail1": {}}}
     first, probe, last = play_all(made, everybody())
     assert all("--use_cuda_bus_id=" in line for lines in first.lines.values() for line in lines[:-1])
     # The rail itself is good: that is told by a test of its own.
@@ -727,6 +731,65 @@ def test_a_rail_without_a_gpu_is_no_data_and_never_measured_in_host_memory() -> 
     )
 
 
+def played_by(made: dict[str, Any], told: Callable[[str, list[str]], tuple[int, str, str]]) -> list[Step]:
+    """All steps of a measurement in which each test ends as ``told`` says."""
+    steps, passes = [step(made, "host", everybody())], []
+    while not steps[-1].done:
+        passes.append(framed(steps[-1], told))
+        steps.append(step(made, "host", everybody(*passes)))
+    return steps
+
+
+def test_slots_have_room_for_the_start_of_cuda_until_it_is_known() -> None:
+    first = step(in_gpu_memory(), "host", everybody())
+    assert (first.slot, "in 6 rounds of 28 s, 2 min 48 s" in first.announce) == (28, True)
+    assert step(plan(), "host", everybody()).slot == 16
+    # With late or timed-out tests each retry has one margin more, and all of it is announced.
+    assert first.worst == 6 * (28 + 46 + 64) + 2 * 60
+
+
+def test_host_memory_is_measured_beside_gpu_memory() -> None:
+    def told(name: str, words: list[str]) -> tuple[int, str, str]:
+        gpu = any(word.startswith("--use_cuda") for word in words)
+        slow = gpu and words[1] == "rail1" and "lab-2" in (name, f"lab-{words[3][-1]}")
+        return 0, "", ROW % ("20.0" if slow else "97.9")
+
+    steps = played_by(in_gpu_memory(beside=True), told)
+    # All pairs of three hosts, and four rounds in which each port sends and receives.
+    assert [s.rounds for s in steps][:1] == [10]
+    beside = [r for r in steps[-1].results if r["memory"] == "host"]
+    for side in ("client", "server"):
+        assert {(r[side], r["rail"]) for r in beside} == {(name, rail) for name in HOSTS for rail in RAILS}
+    assert len(beside) == 8 and {r["verdict"] for r in beside} == {"pass"}
+    (found,) = steps[-1].summary["diagnoses"]
+    assert (found["kind"], found["rail"], found["host"], found["confidence"]) == ("gpu", "rail1", "lab-2", "confirmed")
+    assert "tests from host memory pass, tests from GPU memory do not" in found["text"]
+    report = build({**in_gpu_memory(beside=True)}, steps[-1].results)
+    first, second = report["gpu_memory"]
+    assert (first["rail"], first["share"], first["low"], first["finding"]) == ("rail0", 1.0, 0, "")
+    assert (second["rail"], second["low"]) == ("rail1", sum("lab-2" in (r["client"], r["server"]) for r in beside) // 2)
+    assert second["finding"] in console.text(report) and page(report)["gpu_memory"]
+    # The worst rate of a rail is not one of another memory.
+    assert [row["worst"] for row in report["rails"]] == [97.9, 20.0]
+
+
+def test_host_memory_is_judged_by_the_links_to_the_processor() -> None:
+    made = in_gpu_memory(beside=True)
+    link = {"pci": "0000:17:00.0", "speed": 8.0, "width": 8, "rails": list(RAILS)}
+    for sides in made["expectations"].values():
+        for side in sides.values():
+            side.update(pcie={"speed": 16.0, "width": 16, "max_payload": 256, "ports": 1}, host_uplinks=[link])
+    made["tests"]["host_sharing"] = [list(RAILS)]
+    steps = played_by(made, lambda _name, words: (0, "", ROW % ("95.0" if "--use_cuda" in str(words) else "56.0")))
+    found = {r["memory"]: (r["bound_by"], round(r["expected"]), r["verdict"]) for r in steps[-1].results}
+    assert found == {"cuda:dmabuf": ("gpu", 90, "pass"), "host": ("pcie", 54, "pass")}
+    # Rails that share this link go in opposite directions, or in turns.
+    for lines in steps[0].lines.values():
+        own = [line.split() for line in lines[:-1] if "--use_cuda" not in line]
+        clients = [words[0] for words in own if words[2] == "client"]
+        assert own and len(clients) == len(set(clients))
+
+
 @pytest.mark.parametrize(("also_from_host_memory", "kind"), [(False, "gpu"), (True, "port")])
 def test_a_port_that_fails_from_gpu_memory_is_probed_from_host_memory(also_from_host_memory: bool, kind: str) -> None:
     def told(name: str, words: list[str]) -> tuple[int, str, str]:
@@ -734,11 +797,7 @@ def test_a_port_that_fails_from_gpu_memory_is_probed_from_host_memory(also_from_
         slow = hit and (also_from_host_memory or any(word.startswith("--use_cuda") for word in words))
         return 0, "", ROW % ("20.0" if slow else "97.9")
 
-    made = {**plan(memory="cuda:dmabuf"), "gpus": GPUS}
-    steps, passes = [step(made, "host", everybody())], []
-    while not steps[-1].done:
-        passes.append(framed(steps[-1], told))
-        steps.append(step(made, "host", everybody(*passes)))
+    steps = played_by(in_gpu_memory(), told)
     assert [s.rounds for s in steps] == [6, 2, 0]
     (found,) = steps[-1].summary["diagnoses"]
     assert (found["kind"], found["rail"], found["host"], found["confidence"]) == (kind, "rail1", "lab-2", "confirmed")

@@ -88,10 +88,10 @@ def test_slots_follow_the_start_of_cuda(logs: list[Log], slot: int) -> None:
 
 def test_what_the_start_of_cuda_takes_is_told() -> None:
     timing = after(log((0, 19.2, 0), memory="cuda:dmabuf"), log((1, 12.4, 0)))
-    assert told(timing, 1, 3, 10).endswith(
+    assert told(timing, 1, 3, duration=10).endswith(
         "; tests from GPU memory needed up to 9.2 s besides their duration, tests from host memory 2.4 s"
     )
-    assert "GPU" not in told(after(log((1, 12.4, 0))), 1, 3, 10)
+    assert "GPU" not in told(after(log((1, 12.4, 0))), 1, 3, duration=10)
 
 
 def test_what_was_learned_stays() -> None:
