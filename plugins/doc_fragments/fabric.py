@@ -1008,6 +1008,13 @@ options:
                 share only (details). Applies in every mode; requires C(groups). Default: 1:1."
             type: list
             elements: float
+          load_balancing:
+            description:
+              - "How switches spread packets over parallel paths. C(hash): all packets of a flow take one path; tests use different flow labels,
+                and hosts that read low are tested on single paths (how). C(adaptive): adaptive routing or packet spraying, so that no flow label
+                stands for a path; paths are then not tested one by one. Default: C(hash)."
+            type: str
+            choices: ["hash", "adaptive"]
           fan:
             description:
               - "Modes C(incast) and C(one_to_many): number of hosts that share one host's port. Default: C(8)."

@@ -148,6 +148,6 @@ def _described(tree: Tree) -> Mapping[str, str]:
             'mtu=4096 rate="100 Gb/sec (4X EDR)" numa=0 cpus=0'
             for at, rail in enumerate(tree.rail_names)
         ]
-        host = f"memlock=unlimited perftest=25.01 control=- machine_id={number:x}"
+        host = f"memlock=unlimited perftest=25.01 control=- machine_id={number:x} labels=list"
         found[name] = tester_logs.described(rails, host)
     return found

@@ -419,6 +419,8 @@ describe_ib() {
     path=$SYS/class/infiniband/$device
     first "$path/ports/$port/lid"
     more="lid=${line:--}"
+    first "$path/ports/$port/lid_mask_count"
+    more="$more${line:+ lmc=$line}"
     first "$path/ports/$port/sm_lid"
     more="$more sm_lid=${line:--}"
     first "$path/ports/$port/gids/$gid"
@@ -520,28 +522,30 @@ describe() {
     first "$SYS/devices/system/clocksource/clocksource0/current_clocksource"
     source=$line
     first "${GPUFABRIC_ETC:-/etc}/machine-id"
+    probe_perftest
     # shellcheck disable=SC3045 # not in POSIX, but in dash, bash and busybox; otherwise "-"
-    say "host memlock=$(ulimit -l 2>/dev/null || say -) perftest=$(perftest_version)" \
-        "control=${found:--} clock=${source:--} machine_id=${line:--} binds=$(perftest_binds)"
+    say "host memlock=$(ulimit -l 2>/dev/null || say -) perftest=$version" \
+        "control=${found:--} clock=${source:--} machine_id=${line:--} binds=$binds labels=$labels"
     say "=== gpufabric described $count"
 }
 
-# The version, "?" when it does not say or hangs, "-" when perftest is not there. Asking for it exits with 1.
-perftest_version() {
-    if command -v ib_write_bw >/dev/null 2>&1; then
-        version=$(timeout -k 1 5 ib_write_bw --version 2>/dev/null </dev/null)
-        version=${version##*Version: }
-        say "${version:-?}"
-    else
-        say -
-    fi
-}
-
-# Whether a client can bind its source address; older programs have a similar option that does something else.
-perftest_binds() {
-    case $(timeout -k 1 5 ib_write_bw --help 2>/dev/null </dev/null) in
-    *--bind_source_ip*) say yes ;;
-    *) say no ;;
+# What perftest can do. $version: "?" when it does not say or hangs, "-" when perftest is not there; asking for it exits
+# with 1. $binds: whether a client can bind its source address; older programs have a similar option that does something
+# else. $labels: whether packets can have one flow label, or each queue pair one of a list; older programs ignore both.
+probe_perftest() {
+    version=-
+    binds=no
+    labels=none
+    command -v ib_write_bw >/dev/null 2>&1 || return 0
+    version=$(timeout -k 1 5 ib_write_bw --version 2>/dev/null </dev/null)
+    version=${version##*Version: }
+    version=${version:-?}
+    help=$(timeout -k 1 5 ib_write_bw --help 2>/dev/null </dev/null)
+    case $help in *--bind_source_ip*) binds=yes ;; esac
+    case $help in *--flow_label*) labels=one ;; esac
+    # Lists came with 25.01, which is 6.24.
+    case $labels.$version in
+    one.6.2[4-9]* | one.6.[3-9][0-9]* | one.[7-9].* | one.[1-9][0-9]*) labels=list ;;
     esac
 }
 
@@ -1174,13 +1178,18 @@ are_options() {
         -F | -b | -R | --report_gbits | --use_hugepages | --use_cuda_dmabuf) ;;
         -c) [ "${2:-}" = RC ] && shift ;;
         -[qstDfmInxST]) is_number "${2:-}" && shift ;;
-        --tclass=* | --use_cuda=* | --pkey_index=*) is_number "${1#*=}" ;;
+        --tclass=* | --use_cuda=* | --pkey_index=* | --dlid=*) is_number "${1#*=}" ;;
+        --flow_label=*) are_labels "${1#*=}" ;;
         --bind_source_ip=*) is_address "${1#*=}" ;;
         --use_cuda_bus_id=*) case ${1#*=} in "" | *[!0-9A-Fa-f:.]*) false ;; esac ;;
         *) false ;;
         esac || return 1
         shift
     done
+}
+
+are_labels() {
+    case $1 in "" | *[!0-9,]* | ,* | *, | *,,*) return 1 ;; esac
 }
 
 finish_round() {

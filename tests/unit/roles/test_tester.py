@@ -389,20 +389,33 @@ def test_the_control_address_of_a_pod_is_of_a_32(bench: Bench, more: str, ip: st
     assert parse_describe(done.stdout).host["control"] == address
 
 
+BINDS = "      --bind_source_ip  Source IP of the interface"
+LABELS = f"{BINDS}\n      --flow_label=<value>  IPv6 flow label"
+
+
 @pytest.mark.parametrize(
-    ("text", "binds"),
-    [(VERSIONS["4.5"]["err_cuda"]["client"]["stdout"], "no"), ("      --bind_source_ip  Source IP of the", "yes")],
-    ids=["4.5", "25.01"],
+    ("text", "version", "binds", "labels"),
+    [
+        (VERSIONS["4.5"]["err_cuda"]["client"]["stdout"], "6.06", "no", "none"),
+        (BINDS, "6.16", "yes", "none"),
+        (LABELS, "6.23", "yes", "one"),
+        (LABELS, "", "yes", "one"),
+        (LABELS, "6.24", "yes", "list"),
+        (LABELS, "6.30", "yes", "list"),
+        (LABELS, "7.0", "yes", "list"),
+        (BINDS, "6.24", "yes", "none"),
+    ],
 )
-def test_whether_a_client_can_bind_its_address_is_probed(bench: Bench, text: str, binds: str) -> None:
+def test_options_of_perftest_are_probed(bench: Bench, text: str, version: str, binds: str, labels: str) -> None:
     write(bench.folder / "help", text)
     write(
         bench.folder / "bin/ib_write_bw",
-        f'#!/bin/sh\n[ "$1" != --help ] || command -p cat "{bench.folder}/help"\nexit 1\n',
+        f'#!/bin/sh\n[ "$1" != --help ] || command -p cat "{bench.folder}/help"\n'
+        f'[ "$1" != --version ] || echo "{version and f"Version: {version}"}"\nexit 1\n',
         0o755,
     )
     found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
-    assert found.host["binds"] == binds
+    assert (found.host["perftest"], found.host["binds"], found.host["labels"]) == (version or "?", binds, labels)
 
 
 def test_a_gid_that_perftest_refuses_is_named(bench: Bench) -> None:
@@ -425,6 +438,9 @@ HOSTILE = [
     f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} -q 1x",
     f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} --pkey_index=1,2",
     f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} --bind_source_ip=gpu-1",
+    f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} --flow_label=1,,2",
+    f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} --flow_label=1,$(id)",
+    f"0 rail0 client 10.0.0.3 18500 write_bw {ARGS} --dlid=0x10",
     f"0 rail0 client 10.0.0.3 18500 ../../bin/sh {ARGS}",
     f"0 rail0 client 10.0.0.3 18500 atomic_bw {ARGS}",
     f"0 rail0 client 10.0.0 18500 write_bw {ARGS}",
@@ -468,7 +484,7 @@ def test_the_controllers_options_are_known(bench: Bench) -> None:
     more = ({}, {"hugepages": True, "rdma_cm": False}, {"memory": "cuda:dmabuf"}, {"memory": "cuda:peermem"})
     lines = [
         f"{number} rail0 client {PEER} 18500 {kind} {perftest_args({**tests, **one}, kind, 0, gpu=gpu)} {ib_options}"
-        " --bind_source_ip=10.0.0.1"
+        f" --bind_source_ip=10.0.0.1 {'--dlid=33' if number % 2 else '--flow_label=1,16383'}"
         for number, (kind, one) in enumerate((kind, one) for kind in KINDS for one in more)
         for gpu in (["0000:1B:00.0"] if "memory" in one else [""])
     ]

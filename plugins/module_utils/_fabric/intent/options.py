@@ -341,6 +341,7 @@ FABRIC: dict[str, Any] = {
             "seed": {"type": "int"},
             "groups": {"type": "dict"},
             "oversubscription": {"type": "list", "elements": "float"},
+            "load_balancing": {"type": "str", "choices": ["hash", "adaptive"]},
             "fan": {"type": "int"},
             "directions": {"type": "str", "choices": ["swap", "together", "one"]},
             "rails_at_once": {"type": "str", "choices": ["auto", "true", "false"]},

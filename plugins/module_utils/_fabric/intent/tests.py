@@ -26,6 +26,8 @@ STARS = ("incast", "one_to_many")
 MODES = ("auto", "all_pairs", "ring", "sampled", "topology", *STARS, "loopback")
 # Rails that share a PCIe link take turns or go in opposite directions; all others are measured at once.
 AUTO = "auto"
+# How switches spread packets over parallel paths: the packets of a flow on one of them, or each on any.
+HASH, ADAPTIVE = "hash", "adaptive"
 DIRECTIONS = ("swap", "together", "one")
 MEMORY = ("host", "cuda:dmabuf", "cuda:peermem")
 
@@ -36,6 +38,7 @@ DEFAULTS: Mapping[str, Any] = {
     "seed": 1,
     "groups": {},
     "oversubscription": [],
+    "load_balancing": HASH,
     "fan": 8,
     "directions": "swap",
     "rails_at_once": AUTO,
@@ -112,6 +115,7 @@ def _who(reader: Reader) -> dict[str, Any]:
         "groups": groups,
         **({"parents": parents} if parents else {}),
         "oversubscription": _ratios(reader),
+        "load_balancing": reader.text("load_balancing", DEFAULTS["load_balancing"], choices=(HASH, ADAPTIVE)),
         "fan": reader.integer("fan", DEFAULTS["fan"], 2, high=32),
         "directions": reader.text("directions", DEFAULTS["directions"], choices=DIRECTIONS),
         "rails_at_once": _rails_at_once(reader),

@@ -14,7 +14,7 @@ from ..diagnosis.follow_up import low_once, next_tests
 from ..diagnosis.suspects import open_suspects, rounds_of
 from ..schedule import schedule, timing
 from ..schedule.schedule import Measurement, Round
-from . import port_health
+from . import path_probe, port_health
 from . import results as judge_results
 from .flaws import blocked
 from .session import State
@@ -46,6 +46,9 @@ class Course:
     # Rounds for suspects alone that were played, and passes of them.
     followed: int = 0
     follow_ups: int = 0
+    # The last pass that was absorbed, and whether single paths were tested.
+    number: int = 0
+    probed: bool = False
     what: str = ""
     played: int = 0
     clock: timing.Timing = field(default_factory=timing.Timing)
@@ -72,7 +75,7 @@ def next_rounds(course: Course) -> list[Round]:
         course.retried += 1
         course.what = "again what gave no data"
         return rounds
-    return _isolate(course) or _follow_up(course)
+    return _isolate(course) or _follow_up(course) or _probe(course)
 
 
 def _retry(course: Course) -> list[Round]:
@@ -136,6 +139,22 @@ def _follow_up(course: Course) -> list[Round]:
     return [*rounds, *repeated]
 
 
+def _probe(course: Course) -> list[Round]:
+    """Return rounds of single paths between hosts that read low, within the budget of suspects; once."""
+    state, left = course.state, budgets.more(course.state.tests, len(course.names)) - course.followed
+    if course.probed or left <= 0:
+        return []
+    course.probed = True
+    found = path_probe.planned(state, _judged(course), view_of(state.plan, state.tests), left=left)
+    number = course.number + 1
+    for at, (_round, paths) in enumerate(found):
+        state.chosen.update({(number, at, test): path for test, path in paths.items()})
+    state.probing |= {number} if found else set()
+    course.followed += len(found)
+    course.what = "single paths"
+    return [round_ for round_, _paths in found]
+
+
 def isolation_left(course: Course) -> int:
     """Return how many passes may still be played to locate the fault."""
     if course.state.mode == "loopback":
@@ -166,6 +185,15 @@ def verdicts(course: Course) -> dict[str, int]:
         tried = course.state.attempts.items()
         told = (judge_results.judge(course.state, test, own[-1])[0] for test, own in tried if own)
     return dict(Counter(told))
+
+
+def resumed(course: Course) -> list[str]:
+    """Return a sentence about the results of an earlier report that are taken over."""
+    if not course.kept and not course.not_kept:
+        return []
+    count = len(course.kept) + len(course.state.attempts)
+    told = f"{len(course.kept)} of {count} results are those of the earlier report: they passed there"
+    return [f"{told}; {course.not_kept}" if course.not_kept else told]
 
 
 def worst(course: Course, rounds: Sequence[Round]) -> int:

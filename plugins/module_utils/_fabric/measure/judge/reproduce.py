@@ -13,6 +13,7 @@ from ..readings.ib_port import is_ib
 from ..schedule.schedule import Measurement, subject
 from ..schedule.tester_input import perftest_args
 from .meeting import addresses, bare
+from .paths import option_again
 from .session import State, gpu_of
 from .ways import options_of
 
@@ -37,8 +38,9 @@ def commands(state: State, diagnosis: Mapping[str, Any], results: Sequence[Resul
     if not server or not client:
         return []
     return [
-        _command(state, test, "server", side=server),
-        f"{_command(state, test, 'client', side=client)} {quote(_address(state, test, server))}",
+        _command(state, test, "server", side=server, path=option_again(state, test, failed, role="server")),
+        f"{_command(state, test, 'client', side=client, path=option_again(state, test, failed, role='client'))}"
+        f" {quote(_address(state, test, server))}",
     ]
 
 
@@ -73,7 +75,7 @@ def _address(state: State, test: Measurement, server: Mapping[str, str]) -> str:
     return addresses(state, test)[1] if ends & set(bare(state)) else server["address"]
 
 
-def _command(state: State, test: Measurement, role: str, *, side: Mapping[str, str]) -> str:
+def _command(state: State, test: Measurement, role: str, *, side: Mapping[str, str], path: str) -> str:
     name, rail = (test.client, test.rail) if role == "client" else (test.server, test.server_rail)
     gpu = (gpu_of(state, test, name, rail=rail) or {}).get("bdf", "")
     cpus = side.get("cpus", "-")
@@ -83,5 +85,5 @@ def _command(state: State, test: Measurement, role: str, *, side: Mapping[str, s
     words += [*([] if is_ib(side) else [f"-x {quote(side['gid'])}"]), options_of(state, test, role)]
     # A port that no run uses.
     args = perftest_args(state.tests, test.kind, test.size, gpu=gpu, rail=test.rail)
-    words += [f"-p {int(state.tests['port_base']) - 1}", args]
+    words += [f"-p {int(state.tests['port_base']) - 1}", args, path]
     return " ".join(word for word in words if word)

@@ -15,7 +15,7 @@ from ..readings.perftest import Run, Sample, reading
 from ..readings.tester_log import Log
 from ..schedule.schedule import Measurement, Round, star_of, subject
 from ..schedule.tester_input import message_size, sides
-from . import port_health, verdict
+from . import paths, port_health, verdict
 from .expectation import Expectation
 from .flaws import flawed
 from .meeting import addresses
@@ -52,7 +52,8 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
                 reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)])
             played.append(port_health.Played(test, runs, sample if _possible(state, test, sample) else None))
             attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs=runs) else ()))
-            state.attempts.setdefault(test, []).append(attempt)
+            kept = state.probes if number in state.probing else state.attempts
+            kept.setdefault(test, []).append(attempt)
             if sample is None and _wants_grh(state, test, runs):
                 state.refused[test] = attempt
                 state.expected.pop(test, None)
@@ -179,8 +180,19 @@ def result(state: State, test: Measurement) -> dict[str, Any]:
         **_options(state, test, judged),
         **(_noticed(state, test, attempt) if attempt else {}),
         **_known(state, test, outcome, worth=worth),
-        "passes": _passes(judged, state.repeated.get(test), worth, faulty=found),
+        "passes": [
+            {**row, **paths.told(state, test, one[0])}
+            for row, one in zip(_passes(judged, state.repeated.get(test), worth, faulty=found), judged)
+        ],
+        **_single_paths(state, test),
     }
+
+
+def _single_paths(state: State, test: Measurement) -> dict[str, Any]:
+    """Return the optional key ``paths`` of a result: its readings on one path each."""
+    found = [(attempt, *judge(state, test, attempt)) for attempt in state.probes.get(test, ())]
+    rows = [{**row, **paths.told(state, test, one[0])} for row, one in zip(_passes(found, None, (), faulty=()), found)]
+    return {"paths": rows} if rows else {}
 
 
 def _worth(state: State, test: Measurement, attempt: Attempt, *, outcome: str, reason: str) -> Shown:

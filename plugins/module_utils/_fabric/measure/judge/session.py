@@ -16,6 +16,7 @@ from ..readings.exchange import failed_by_exchange
 from ..readings.perftest import Run, Sample
 from ..readings.tester_log import Endpoint
 from ..schedule import crossing
+from ..schedule.flow_labels import Paths
 from ..schedule.schedule import Measurement, star_of
 from ..schedule.turns import rails_at_once
 from .expectation import Asked, Expectation, Side, described_rate, expect, side_of
@@ -76,6 +77,11 @@ class State:
     stars: dict[tuple[int, int, tuple[object, ...]], list[tuple[Measurement, Attempt]]] = field(default_factory=dict)
     # Tests that were not planned, of ports that read low now and then.
     extra: set[Measurement] = field(default_factory=set)
+    # By pass, round and test the paths that were chosen for it, not drawn; and the attempts of passes in which each
+    # test is alone on a path, which are not judged with the others.
+    chosen: dict[tuple[int, int, Measurement], Paths] = field(default_factory=dict)
+    probing: set[int] = field(default_factory=set)
+    probes: dict[Measurement, list[Attempt]] = field(default_factory=dict)
     # What was worked out once: by what a test is but for its size; by name, rail, client's rail, kind and memory of
     # its sides.
     expected: dict[Measurement, Expectation] = field(default_factory=dict)
@@ -91,6 +97,8 @@ class State:
     # The ports without an IPv4 address, and by rail whether it is measured over IPv4 (meeting.py).
     known_bare: Collection[tuple[str, str]] | None = None
     known_families: dict[str, bool] = field(default_factory=dict)
+    # Whether the path of any test can be chosen (paths.py).
+    known_choice: bool | None = None
 
 
 def partitions(state: State) -> Mapping[str, int | None]:

@@ -20,18 +20,18 @@ from ...intent.tests import STARS, complete
 from ...plan import link_findings
 from ...plan.switch_ports import evidence as switch_ports_evidence
 from ...plan.traffic import require_one
-from ..diagnosis import coverage, duplicates, unsteady
+from ..diagnosis import coverage, duplicates, single_paths, unsteady
 from ..diagnosis.absence import Conduct
 from ..readings.tester_log import Evidence, Log, Pass, parse_describe, parse_logs
 from ..schedule import crossing, schedule, timing
 from ..schedule.schedule import Round
 from ..schedule.tester_input import lines
-from . import mesh, outliers, port_health, unmeasured, verdict
+from . import mesh, outliers, paths, port_health, unmeasured, verdict
 from . import results as judge_results
 from .earlier_report import NONE, EarlierReport
 from .meeting import addresses
 from .notices import notices
-from .passes import Course, Results, announce, next_rounds, results, verdicts, worst
+from .passes import Course, Results, announce, next_rounds, results, resumed, verdicts, worst
 from .passes import summary as passes_summary
 from .reproduce import commands
 from .resume import ports_of, take_over
@@ -132,14 +132,14 @@ def step(
         number=len(evidence.passes) + bool(rounds),
         slot=course.slot,
         rounds=len(rounds),
-        lines=_lines(state, rounds),
+        lines=_lines(state, rounds, course.number + 1),
         results=found,
         summary=summary,
         warnings=[
             *notices(state, course.clock.lateness if summary else {}, summary.get("diagnoses", ())),
             *exchange_warnings(state),
             *checked.warnings,
-            *_resumed(course),
+            *resumed(course),
         ],
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
         worst=worst(course, rounds),
@@ -148,7 +148,7 @@ def step(
         links=_links(state, bool(rounds)),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": ports_of(state, hosts or {})},
-        unsteady=unsteady.find(found, plan["thresholds"]["unsteady"], crossing.homes(state.tests)),
+        unsteady=_unsteady(state, found),
         unmeasured=[] if rounds else course.unmeasured,
         verdicts=verdicts(course),
     )
@@ -164,6 +164,7 @@ def _told(state: State, told: Mapping[str, Any], checked: str, *, found: Results
 
 def _played(course: Course, evidence: Evidence, before: int) -> list[Round]:
     """Absorb all passes after the first ``before``; return the rounds to play now."""
+    course.number = max(course.number, before)
     rounds = next_rounds(course)
     for number, played in list(enumerate(evidence.passes, 1))[before:]:
         ended = evidence.failure if number == len(evidence.passes) else ""
@@ -184,7 +185,7 @@ def _mesh_step(course: Course, checked: mesh.Mesh, hosts: Mapping[str, Any]) -> 
         lines=checked.lines,
         results=[],
         summary={},
-        warnings=[*notices(state, {}, ()), *_resumed(course)],
+        warnings=[*notices(state, {}, ()), *resumed(course)],
         announce=told,
         worst=most,
         lead=course.clock.lead,
@@ -216,7 +217,12 @@ def _summary(state: State, found: Results, left_out: Sequence[Mapping[str, str]]
         }
         for one in summary["diagnoses"]
     ]
-    return {**summary, "diagnoses": diagnoses}
+    return {**summary, "diagnoses": single_paths.added(diagnoses, found, crossing.homes(state.tests))}
+
+
+def _unsteady(state: State, found: Results) -> list[dict[str, Any]]:
+    homes = crossing.homes(state.tests)
+    return single_paths.added(unsteady.find(found, state.plan["thresholds"]["unsteady"], homes), found, homes)
 
 
 def _begin(
@@ -317,10 +323,11 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, *, played: Pas
     course.state.conduct[number] = Conduct(late, begin, course.clock.seconds, frozenset(lost))
     judge_results.absorb(course.state, rounds, number, logs=logs)
     course.found = None
+    course.number = number
     course.played += len(rounds)
 
 
-def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
+def _lines(state: State, rounds: Sequence[Round], number: int) -> dict[str, list[str]]:
     if not rounds:
         return {}
     gpus = {(name, rail): gpu for rail, own in state.plan.get("gpus", {}).items() for name, gpu in own.items()}
@@ -328,12 +335,5 @@ def _lines(state: State, rounds: Sequence[Round]) -> dict[str, list[str]]:
     swapped = {test for round_ in rounds for test in round_ if exchange_of(state, test) != asked}
     more = partial(options_of, state) if have_options(state, swapped) else None
     known = partial(addresses, state)
-    return lines(rounds, state.rails, state.tests, addresses=known, gpus=gpus, swapped=swapped, more=more)
-
-
-def _resumed(course: Course) -> list[str]:
-    if not course.kept and not course.not_kept:
-        return []
-    count = len(course.kept) + len(course.state.attempts)
-    told = f"{len(course.kept)} of {count} results are those of the earlier report: they passed there"
-    return [f"{told}; {course.not_kept}" if course.not_kept else told]
+    flow = paths.option_of(state, number, swapped)
+    return lines(rounds, state.rails, state.tests, addresses=known, gpus=gpus, swapped=swapped, more=more, flow=flow)

@@ -50,6 +50,7 @@ _RAIL: Mapping[str, Type] = {
     # Of InfiniBand ports alone (ib_port.py).
     "lid": _LID,
     "sm_lid": _LID,
+    "lmc": digits(0, 7),
     "prefix": matching(re.compile(r"[0-9a-f]{4}(?::[0-9a-f]{4}){3}"), "the prefix of a subnet"),
     "pkeys": matching(_PKEYS, "partition keys with their indexes"),
     "vf": matching(re.compile("yes|no"), "yes or no"),
@@ -63,6 +64,7 @@ _HOST: Mapping[str, Type] = {
     "clock": name("a clock source"),
     "machine_id": MACHINE_ID,
     "binds": matching(re.compile("yes|no"), "yes or no"),
+    "labels": matching(re.compile("none|one|list"), "none, one or list"),
 }
 
 

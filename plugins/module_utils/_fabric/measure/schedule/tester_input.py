@@ -87,11 +87,12 @@ def lines(
     gpus: Gpus | None = None,
     swapped: Collection[Measurement] = (),
     more: Callable[[Measurement, str], str] | None = None,
+    flow: Callable[[Measurement, int, str], str] | None = None,
 ) -> dict[str, list[str]]:
     """Return each endpoint's schedule lines, closed by ``END count``.
 
     ``swapped``: tests whose sides find each other the other way than ``tests.rdma_cm`` says. ``more``: further options
-    of a side ("client" or "server") of a test.
+    of a side ("client" or "server") of a test. ``flow``: the option for its path in a round.
 
     ``addresses``: where the sides of a test reach each other for perftest's own exchange. ``gpus``: (endpoint, rail) to
     the GPU whose memory is used by tests in other than host memory.
@@ -114,7 +115,9 @@ def lines(
                 args = perftest_args(way, test.kind, test.size, gpu=gpu, rail=test.rail)
                 words = (KINDS[test.kind].tool, args, key[-1])
                 known[key] = " ".join(word for word in words if word)
-            result.setdefault(own, []).append(f"{number} {rail} {role} {peer} {at} {known[key]}")
+            path = flow(test, number, role) if flow else ""
+            line = f"{number} {rail} {role} {peer} {at} {known[key]}"
+            result.setdefault(own, []).append(f"{line} {path}" if path else line)
     for own in result:
         result[own].append(f"END {len(result[own])}")
     return result
