@@ -296,8 +296,9 @@ options:
       mtu:
         description:
           - "MTU of every rail, on hosts and in pods. Default: 9000, and 2044 with profiles C(ipoib) and C(sriov_ib). InfiniBand carries 4092 at
-            most (datagram mode; drivers of ConnectX-4 and newer have no connected mode), and more than 2044 only if the subnet manager gives the
-            partition an MTU of 4096. The plan warns of switch ports that report a smaller frame by LLDP (lldpd)."
+            most (datagram mode; drivers of ConnectX-4 and newer have no connected mode, and it is not supported with older ones), and more than
+            2044 only if the subnet manager gives the partition an MTU of 4096. The plan warns of switch ports that report a smaller frame by LLDP
+            (lldpd)."
         type: int
       vlan:
         description:
@@ -640,7 +641,8 @@ options:
                 type: str
               precompiled:
                 description:
-                  - "Use only images with a driver for the exact kernel, instead of compiling it on the node. Default: C(false)."
+                  - "Use only images with a driver for the exact kernel, instead of compiling it on the node. The vendor publishes them for some
+                    kernels of Ubuntu, and not for every tag. Default: C(false)."
                 type: bool
               env:
                 description:
@@ -845,6 +847,12 @@ options:
                 description:
                   - Last GUID for VFs.
                 type: str
+              reserved:
+                description:
+                  - GUIDs, or ranges such as C(02:00:00:00:00:00:00:00-02:00:00:00:00:00:FF:FF), of the VFs of other clusters of the fabric. A
+                    range that overlaps them is rejected.
+                type: list
+                elements: str
               period:
                 description:
                   - "Time between updates of UFM. Default: C(5)."

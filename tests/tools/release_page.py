@@ -55,15 +55,19 @@ def lines() -> str:
 
 
 def versions() -> str:
-    head = ("release", "tag of components", "tag of the driver container")
+    head = ("release", "tag of components", "tag of the driver container", "with precompiled images")
     return table(
         head,
         [
-            (release, f"`network-operator-v{release}`", f"`{driver}`" if driver else "unknown")
+            (release, f"`network-operator-v{release}`", *map(tag, (driver, line.precompiled.get(release, driver))))
             for line in releases.LINES.values()
             for release, driver in line.releases.items()
         ],
     )
+
+
+def tag(text: str) -> str:
+    return f"`{text}`" if text else "unknown"
 
 
 def fields() -> str:

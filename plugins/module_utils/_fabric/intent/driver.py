@@ -52,11 +52,11 @@ class Driver:
 
 def read_driver(reader: Reader, line: Line | None, release: str) -> Driver:
     """Read the section; problems are noted in the reader. ``line``: that of the ``release``, None when unsupported."""
-    known = (line.releases.get(release) if line else None) or None
+    precompiled = reader.flag("precompiled", False)
     driver = Driver(
         enabled=reader.flag("enabled", False),
-        version=reader.text("version", known, form=TAG),
-        precompiled=reader.flag("precompiled", False),
+        version=reader.text("version", _known_tag(line, release, precompiled) if line else None, form=TAG),
+        precompiled=precompiled,
         env=read_env(reader),
         cert_config=reader.text("cert_config", None, form=_CONFIG_MAP),
         repo_config=reader.text("repo_config", None, form=_CONFIG_MAP),
@@ -64,15 +64,22 @@ def read_driver(reader: Reader, line: Line | None, release: str) -> Driver:
         upgrade=_upgrade(reader.section("upgrade")),
     )
     if driver.enabled and line and not driver.version:
+        what = "with precompiled images " if line.releases.get(release) else ""
         reader.refuse(
             "version",
-            f"missing. The tag of the driver for release {release} is not known here. Take it from the list of"
+            f"missing. The tag of the driver {what}for release {release} is not known here. Take it from the list of"
             " container images of the release, such as doca3.5.0-26.07-0.7.7.0-1",
         )
     if has_system(driver.version or ""):
         reader.refuse("version", f"{driver.version} has the operating system in it, which the operator adds. Remove it")
     reader.close()
     return driver
+
+
+def _known_tag(line: Line, release: str, precompiled: bool) -> str | None:
+    """Return the tag of a release; not all tags have images with drivers that are compiled already."""
+    usual = line.releases.get(release)
+    return (line.precompiled.get(release, usual) if precompiled else usual) or None
 
 
 def has_system(tag: str) -> bool:

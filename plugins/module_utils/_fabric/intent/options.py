@@ -279,6 +279,7 @@ FABRIC: dict[str, Any] = {
                     "ufm_secret": {"type": "str", "no_log": False},
                     "first_guid": {"type": "str"},
                     "last_guid": {"type": "str"},
+                    "reserved": {"type": "list", "elements": "str"},
                     "period": {"type": "int"},
                 },
             },

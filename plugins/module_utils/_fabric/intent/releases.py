@@ -48,8 +48,9 @@ class Line:
     ``min_kubernetes``: what the chart requires. ``support``: what the vendor does for the line. ``releases``: final
     release -> tag of the driver container, empty when it is not known, in order; later releases are accepted too.
     ``restarts_device_plugin``: whether the operator replaces the pods of a device plugin whose configuration changes.
-    ``telemetry``: release -> tag of DOCA Telemetry Service, where it is known. ``images``: component -> image.
-    ``registry`` has those of final releases, ``staging`` those of prereleases.
+    ``precompiled``: release -> tag of the driver container that has images with compiled drivers, where it is another
+    one; empty when the vendor lists none. ``telemetry``: release -> tag of DOCA Telemetry Service, where it is known.
+    ``images``: component -> image. ``registry`` has those of final releases, ``staging`` those of prereleases.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Line:
     support: str
     releases: Mapping[str, str]
     restarts_device_plugin: bool = True
+    precompiled: Mapping[str, str] = field(default_factory=dict)
     telemetry: Mapping[str, str] = field(default_factory=dict)
     images: Mapping[str, str] = field(default_factory=lambda: _IMAGES)
     registry: str = _REGISTRY
@@ -113,6 +115,7 @@ LINES: dict[str, Line] = {
                 "26.4.1": "doca3.4.1-26.04-1.1.0.0-1",
                 "26.4.2": "doca3.4.1-26.04-1.1.0.0-3",
             },
+            precompiled={"26.4.1": ""},
             telemetry=dict.fromkeys(("26.4.0", "26.4.1"), "1.25.5-doca3.4.0-host"),
         ),
         Line(
@@ -120,6 +123,7 @@ LINES: dict[str, Line] = {
             (1, 32),
             SUPPORTED,
             {"26.7.0": "doca3.5.0-26.07-0.7.7.0-1", "26.7.1": ""},
+            precompiled={"26.7.0": "doca3.5.0-26.07-0.7.7.0-0"},
             telemetry={"26.7.0": "1.25.5-doca3.4.0-host", "26.7.1": "1.26.5-doca3.5.0-host"},
         ),
     )

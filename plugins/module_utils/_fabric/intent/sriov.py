@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,17 +34,22 @@ _PKEY = Form(r"0x[0-9a-fA-F]{1,4}", 'a partition key such as "0x8001" (quoted)')
 # The other bit of a key tells full members of the partition from limited ones.
 _KEY_BITS = 0x7FFF
 _GUID = Form(r"([0-9a-fA-F]{2}:){7}[0-9a-fA-F]{2}", 'a GUID such as "02:00:00:00:00:00:00:01"')
+_GUIDS = re.compile(rf"(?P<first>{_GUID.pattern})(-(?P<last>{_GUID.pattern}))?")
 _NEEDED = {"ufm_secret": PULL_SECRET, "first_guid": _GUID, "last_guid": _GUID}
 
 
 @dataclass(frozen=True)
 class IbKubernetes:
-    """Partitions of VFs through UFM: its Secret, the GUIDs for VFs, and the seconds between updates."""
+    """Partitions of VFs through UFM: its Secret, the GUIDs for VFs, and the seconds between updates.
+
+    ``reserved``: GUIDs that VFs of other clusters of the fabric have.
+    """
 
     ufm_secret: str | None
     first_guid: str | None
     last_guid: str | None
     period: int
+    reserved: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,11 +125,36 @@ def _ib_kubernetes(reader: Reader, given: bool) -> IbKubernetes:
     texts = {key: reader.text(key, None, form=form) for key, form in _NEEDED.items()}
     for key in (key for key in texts if given and key not in reader):
         reader.refuse(key, "missing")
-    found = IbKubernetes(**texts, period=reader.integer("period", 5, 1, high=3600))
-    if found.first_guid and found.last_guid and found.first_guid.lower() > found.last_guid.lower():
+    found = IbKubernetes(**texts, period=reader.integer("period", 5, 1, high=3600), reserved=reader.texts("reserved"))
+    if found.first_guid and found.last_guid and guid_number(found.first_guid) > guid_number(found.last_guid):
         reader.refuse("last_guid", f"{found.last_guid} is below first_guid, {found.first_guid}")
+    for text in found.reserved:
+        _check_reserved(reader, found, text)
     reader.close()
     return found
+
+
+def _check_reserved(reader: Reader, own: IbKubernetes, text: str) -> None:
+    match = _GUIDS.fullmatch(text)
+    if not match:
+        reader.refuse("reserved", f'expected {_GUID.words}, or two with - between them, found "{text}"')
+        return
+    first, last = guid_number(match["first"]), guid_number(match["last"] or match["first"])
+    if last < first:
+        reader.refuse("reserved", f"{text}: the second GUID is below the first")
+    elif (
+        own.first_guid and own.last_guid and first <= guid_number(own.last_guid) and guid_number(own.first_guid) <= last
+    ):
+        reader.refuse(
+            "reserved",
+            f"{text} and the range of this cluster, {own.first_guid}-{own.last_guid}, overlap, so two VFs could get the"
+            " same GUID. Set first_guid and last_guid to a range that no other cluster of the fabric has",
+        )
+
+
+def guid_number(text: str) -> int:
+    """Return a GUID as a number."""
+    return int(text.replace(":", ""), 16)
 
 
 def _optional(reader: Reader, key: str) -> bool | None:

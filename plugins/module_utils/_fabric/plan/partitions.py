@@ -7,7 +7,7 @@ With ib-kubernetes UFM does it, and only the range of GUIDs is compared with tho
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._common.errors import InputError
@@ -15,8 +15,10 @@ from ..._common.fold import fold
 from ..._common.reader import some
 from ..._common.vf_identity import vf_guid
 from ..intent.intent import Intent
+from ..intent.sriov import guid_number
 from ..operator.profiles import registry
 from ..operator.profiles.profile import INFINIBAND_MTU
+from .host_classes import Part
 from .hosts import Host
 from .layout import Layout
 from .rails import Port
@@ -29,11 +31,7 @@ _IPOIB_OCTETS, _GUID_OCTETS = 20, 8
 
 
 def lines(layout: Layout) -> list[str]:
-    """Return the lines; none where the rails are not InfiniBand, or UFM has the partitions.
-
-    InputError when the range of GUIDs for UFM is too small, or has one that a port of the hosts has already.
-    """
-    _check_guids(layout)
+    """Return the lines; none where the rails are not InfiniBand, or UFM has the partitions."""
     intent = layout.intent
     profile = registry.get(intent.profile)
     if profile.link_layer != "infiniband" or intent.sriov.ib_kubernetes.ufm_secret:
@@ -66,28 +64,40 @@ def of_rail(intent: Intent) -> dict[str, Any]:
     return {"pkey": found} if found else {}
 
 
-def _check_guids(layout: Layout) -> None:
-    own = layout.intent.sriov.ib_kubernetes
-    if not (own.first_guid and own.last_guid):
-        return
-    first, last = (int(text.replace(":", ""), 16) for text in (own.first_guid, own.last_guid))
-    needed = len(layout.hosts) * len(layout.rails.names) * layout.intent.sriov.vfs
-    where = f"rdma_fabric.sriov.ib_kubernetes: the GUIDs from {own.first_guid} to {own.last_guid}"
-    if last - first + 1 < needed:
-        raise InputError(
-            f"{where} are {last - first + 1}, but the VFs of {len(layout.hosts)} hosts need {needed}. Extend the range"
-        )
-    taken = [
-        f"{host.name} {device['name']} ({device['node_guid']})"
-        for host in layout.hosts
-        for device in (host.facts or {}).get("rdma_devices", ())
-        if device["node_guid"] and first <= int(device["node_guid"].replace(":", ""), 16) <= last
-    ]
-    if taken:
-        raise InputError(
-            f"{where} include those of ports: {some(taken)}. Set a range that no port and no other cluster of the"
-            " fabric has"
-        )
+def check_guids(parts: Sequence[Part], plans: Sequence[Mapping[str, Any]]) -> None:
+    """InputError when a range of GUIDs for UFM is too small, or has one that a port or a VF has already.
+
+    ``plans``: those of the parts. There is one ib-kubernetes in a cluster, so classes share its range.
+    """
+    needed: dict[tuple[str, str], int] = {}
+    for part, plan in zip(parts, plans):
+        own = part.intent.sriov
+        if own.ib_kubernetes.first_guid and own.ib_kubernetes.last_guid:
+            span = (own.ib_kubernetes.first_guid, own.ib_kubernetes.last_guid)
+            needed[span] = needed.get(span, 0) + len(part.hosts) * len(plan["rails"]) * own.vfs
+    for (low, high), count in needed.items():
+        first, last = guid_number(low), guid_number(high)
+        where = f"rdma_fabric.sriov.ib_kubernetes: the GUIDs from {low} to {high}"
+        if last - first + 1 < count:
+            raise InputError(f"{where} are {last - first + 1}, but the VFs of the hosts need {count}. Extend the range")
+        taken = [text for part in parts for text, guid in _guids_of(part) if first <= guid_number(guid) <= last]
+        if taken:
+            raise InputError(
+                f"{where} include those of ports: {some(taken)}. Set a range that no port and no other cluster of the"
+                " fabric has"
+            )
+
+
+def _guids_of(part: Part) -> Iterator[tuple[str, str]]:
+    """Yield the devices of all hosts with their GUIDs, and the VFs that this collection makes on them."""
+    vfs = registry.get(part.intent.profile).host_vfs(part.intent) or 0
+    for host in part.hosts:
+        for device in (host.facts or {}).get("rdma_devices", ()):
+            if device["node_guid"]:
+                yield f"{host.name} {device['name']} ({device['node_guid']})", device["node_guid"]
+                for index in range(vfs):
+                    guid = vf_guid(device["node_guid"], index)
+                    yield f"{host.name} {device['name']} VF {index} ({guid})", guid
 
 
 def _members(layout: Layout, head: str) -> Iterator[str]:

@@ -79,6 +79,7 @@ def plan(
     matched = match_nodes(members, nodes)
     sources = Known(*known_of(members, matched, nodes), inventory=groups or {}, switches={}, file=topology)
     every = [_planned(part, names, matched, sources=sources) for part in parts]
+    partitions.check_guids(parts, [one for one, _table in every])
     written = host_classes.joined([one for one, _table in every], order)
     check_matches(intent.thresholds, [rail["name"] for rail in written["rails"]], names, kinds=intent.tests["kinds"])
     groups_ = [Group(part.name, part.intent, one["rails"]) for part, (one, _table) in zip(parts, every)]

@@ -24,6 +24,11 @@ PROFILES: dict[str, Profile] = {
     nested_vm.PROFILE.name: nested_vm.PROFILE,
 }
 
+# Why InfiniBand carries no more than the largest MTU of its models.
+_NO_CONNECTED_MODE = (
+    "InfiniBand carries more in the connected mode of IPoIB only, which the drivers of ConnectX-4 and newer do not have."
+    " Set a smaller mtu"
+)
 
 # Kinds that options bring, whatever the model.
 FURTHER: tuple[Kind, ...] = (NODE_POLICY, *nic_configuration.KINDS)
@@ -53,10 +58,9 @@ def mtu_of(intent: Intent) -> int:
     profile = get(intent.profile)
     mtu = intent.mtu or profile.mtu.default
     if mtu > profile.mtu.most:
-        # Drivers of ConnectX-4 and newer have no connected mode, which carries more.
-        mode = " in the datagram mode of InfiniBand" if profile.link_layer == "infiniband" else ""
+        why = f". {_NO_CONNECTED_MODE}" if profile.link_layer == "infiniband" else ""
         raise InputError(
-            f"rdma_fabric.mtu: at most {profile.mtu.most} is possible with profile {profile.name}{mode}, found {mtu}"
+            f"rdma_fabric.mtu: at most {profile.mtu.most} is possible with profile {profile.name}, found {mtu}{why}"
         )
     return mtu
 

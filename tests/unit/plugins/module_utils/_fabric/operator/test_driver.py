@@ -78,6 +78,7 @@ def test_every_line_takes_it(release: str, options: dict[str, Any]) -> None:
     line = line_of(release)
     assert line
     known = line.releases.get(release)
+    known = line.precompiled.get(release, known) if options.get("precompiled") else known
     (policy,) = planned(release, **options, **({} if known else {"version": TAG}))["objects"]["policy"]
     check(RELEASES[release], policy)
     assert policy["spec"]["ofedDriver"]["version"] == (known or TAG)
@@ -85,9 +86,20 @@ def test_every_line_takes_it(release: str, options: dict[str, Any]) -> None:
     assert f"{repository}/doca-driver:{known or TAG}" in drivers([policy])
 
 
+def test_images_with_compiled_drivers_can_have_a_tag_of_their_own() -> None:
+    assert section(precompiled=True)["version"] == "doca3.5.0-26.07-0.7.7.0-0"
+    assert section(precompiled=True, version=TAG)["version"] == TAG
+    assert section(release="26.4.0", precompiled=True)["version"] == "doca3.4.0-26.04-0.8.6.0-0"
+
+
 @pytest.mark.parametrize(
     ("release", "driver", "message"),
     [
+        (
+            "26.4.1",
+            {"precompiled": True},
+            "version: missing. The tag of the driver with precompiled images for release 26.4.1 is not known here",
+        ),
         ("26.7.1", {}, "version: missing. The tag of the driver for release 26.7.1 is not known here"),
         (
             "26.7.0",

@@ -76,6 +76,12 @@ def test_a_partition_needs_a_definition_and_its_manager() -> None:
     ]
 
 
+def test_the_range_of_another_cluster_beside_that_of_this_one() -> None:
+    other = ["03:00:00:00:00:00:00:00-03:00:00:00:00:00:00:ff", "01:00:00:00:00:00:00:00"]
+    made = planned(pkey="0x8001", ib_kubernetes={**UFM, "reserved": other})
+    assert made["objects"]["policy"][0]["spec"]["ibKubernetes"]["pKeyGUIDPoolRangeEnd"] == UFM["last_guid"]
+
+
 def test_a_partition_without_its_manager() -> None:
     made = planned(pkey="0x8001")
     # The ports of hosts are not members: their VFs are.
@@ -99,6 +105,32 @@ def test_a_guid_of_a_port_is_not_for_vfs() -> None:
     assert "partitions" not in plan(fabric, hosts)
 
 
+def test_classes_of_hosts_share_the_range_of_guids() -> None:
+    """It is large enough for the VFs of each class, and not for those of both."""
+    guids = {**UFM, "last_guid": "02:00:00:00:00:00:00:0e"}
+    fabric = {"profile": "sriov_ib", "supernet": "192.168.0.0/16", "sriov": {**PARTITION, "ib_kubernetes": guids}}
+    fabric["classes"] = [{"name": "b", "hosts": ["gpu-0002"], "supernet": "10.0.0.0/16"}]
+    hosts = fleet(2, rails=1, link_layer="infiniband")
+    with pytest.raises(InputError, match="to 02:00:00:00:00:00:00:0e are 15, but the VFs of the hosts need 16"):
+        plan(fabric, hosts)
+    fabric["sriov"] = PARTITION
+    assert plan(fabric, hosts)["operator"]["ufm_secret"] == "ufm"
+
+
+def test_a_guid_of_a_vf_that_another_class_makes_on_its_hosts_is_not_for_others() -> None:
+    hosts = fleet(2, rails=1, link_layer="infiniband")
+    made = {"vfs": 2, "externally_managed": True, "pkey": "0x8001"}
+    fabric = {"profile": "sriov_ib", "supernet": "192.168.0.0/16", "sriov": {"vfs": 2}}
+    # The second VF of the port of gpu-0002: docs/roles/sriov.md.
+    own = {"ufm_secret": "ufm", "first_guid": "ba:3f:d2:01:00:00:00:00", "last_guid": "ba:3f:d2:01:ff:ff:ff:ff"}
+    fabric["classes"] = [
+        {"name": "a", "hosts": ["gpu-0001"], "supernet": "10.0.0.0/16", "sriov": {**PARTITION, "ib_kubernetes": own}},
+        {"name": "b", "hosts": ["gpu-0002"], "supernet": "10.1.0.0/16", "sriov": made},
+    ]
+    with pytest.raises(InputError, match=r"include those of ports: gpu-0002 mlx5_0 VF 1 \(ba:3f:d2:01:"):
+        plan(fabric, hosts)
+
+
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("options", [{}, PARTITION, {"pkey": "0x1"}], ids=["plain", "partition", "without manager"])
 def test_every_line_takes_it(release: str, options: dict[str, Any]) -> None:
@@ -120,13 +152,26 @@ def test_every_line_takes_it(release: str, options: dict[str, Any]) -> None:
         ({"ib_kubernetes": UFM}, "rdma_fabric.sriov.ib_kubernetes: it brings VFs into a partition. Set pkey, or"),
         (
             {**PARTITION, "ib_kubernetes": {**UFM, "last_guid": "02:00:00:00:00:00:00:0e"}},
-            "to 02:00:00:00:00:00:00:0e are 15, but the VFs of 2 hosts need 16. Extend the range",
+            "to 02:00:00:00:00:00:00:0e are 15, but the VFs of the hosts need 16. Extend the range",
         ),
         ({"pkey": "8001", "ib_kubernetes": UFM}, 'expected a partition key such as "0x8001" (quoted), found "8001"'),
         (
             {**PARTITION, "ib_kubernetes": {**UFM, "last_guid": "01:00:00:00:00:00:00:00"}},
             "last_guid: 01:00:00:00:00:00:00:00",
         ),
+        (
+            {**PARTITION, "ib_kubernetes": {**UFM, "reserved": ["01:00:00:00:00:00:00:00-02:00:00:00:00:00:00:01"]}},
+            "reserved: 01:00:00:00:00:00:00:00-02:00:00:00:00:00:00:01 and the range of this cluster,",
+        ),
+        (
+            {**PARTITION, "ib_kubernetes": {**UFM, "reserved": ["02:FF:FF:FF:FF:FF:FF:FF"]}},
+            "reserved: 02:FF:FF:FF:FF:FF:FF:FF and the range of this cluster,",
+        ),
+        (
+            {**PARTITION, "ib_kubernetes": {**UFM, "reserved": ["04:00:00:00:00:00:00:01-03:00:00:00:00:00:00:00"]}},
+            "reserved: 04:00:00:00:00:00:00:01-03:00:00:00:00:00:00:00: the second GUID is below the first",
+        ),
+        ({**PARTITION, "ib_kubernetes": {**UFM, "reserved": ["02:00"]}}, 'or two with - between them, found "02:00"'),
         ({**PARTITION, "ib_kubernetes": {"ufm_secret": "ufm"}}, "rdma_fabric.sriov.ib_kubernetes.first_guid: missing"),
         (
             {**PARTITION, "ib_kubernetes": {**UFM, "first_guid": "02:00"}},
