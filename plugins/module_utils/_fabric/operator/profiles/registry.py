@@ -26,7 +26,7 @@ PROFILES: dict[str, Profile] = {
 
 # Why InfiniBand carries no more than the largest MTU of its models.
 _NO_CONNECTED_MODE = (
-    "InfiniBand carries more in the connected mode of IPoIB only, which the drivers of ConnectX-4 and newer do not have."
+    "InfiniBand carries more in the connected mode of IPoIB only, which drivers of ConnectX-4 and newer do not have."
     " Set a smaller mtu"
 )
 
