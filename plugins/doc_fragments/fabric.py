@@ -126,6 +126,12 @@ options:
                 description:
                   - "Fingerprint: number of GPUs."
                 type: int
+              gpu_path:
+                description:
+                  - "Fingerprint: the longest of the paths from these ports to their nearest GPUs, such as C(PIX) where each port is below one
+                    PCIe switch with a GPU (names)."
+                type: str
+                choices: ["PIX", "PXB", "PHB", "NODE", "SYS"]
           profile:
             description:
               - "Network model. Default: C(profile)."

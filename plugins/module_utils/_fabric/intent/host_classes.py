@@ -14,6 +14,7 @@ from typing import Any
 from ..._common.errors import InputError
 from ..._common.reader import Form, Reader, raise_problems
 from .intent import Intent
+from .thresholds import GPU_PATHS
 
 KEY = "rdma_fabric"
 
@@ -39,16 +40,21 @@ _LABELS = ("node_labels", "node_selector")
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """What the facts of a host must show: NIC ports with a PCI device id, their number, and the number of GPUs."""
+    """What the facts of a host must show: NIC ports with a PCI device id, their number, and the number of GPUs.
+
+    ``gpu_path``: the longest way from one of these ports to its nearest GPU.
+    """
 
     device: str | None
     ports: int | None
     gpus: int | None
+    gpu_path: str | None = None
 
     def __str__(self) -> str:
         count = "at least 1" if self.ports is None else self.ports
         found = [f"{count} NIC ports {self.device}"] if self.device else []
-        return ", ".join(found + ([f"{self.gpus} GPUs"] if self.gpus is not None else []))
+        found += [f"{self.gpus} GPUs"] if self.gpus is not None else []
+        return ", ".join(found + ([f"GPUs by {self.gpu_path}"] if self.gpu_path else []))
 
 
 @dataclass(frozen=True)
@@ -114,8 +120,9 @@ def _fingerprint(reader: Reader) -> Fingerprint:
         device=(reader.text("device", None, form=device) or "").lower() or None,
         ports=reader.integer("ports", None, 1, high=64),
         gpus=reader.integer("gpus", None, 0, high=64),
+        gpu_path=reader.text("gpu_path", None, choices=tuple(GPU_PATHS)),
     )
-    if found.device is None and (found.ports is not None or found.gpus is None):
+    if found.device is None and (found.ports is not None or found.gpu_path or found.gpus is None):
         reader.refuse("device", "missing. Set the PCI device id of the NIC ports, or gpus alone")
     reader.close()
     return found

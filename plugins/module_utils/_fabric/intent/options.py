@@ -47,6 +47,7 @@ FABRIC: dict[str, Any] = {
                     "device": {"type": "str"},
                     "ports": {"type": "int"},
                     "gpus": {"type": "int"},
+                    "gpu_path": {"type": "str", "choices": ["PIX", "PXB", "PHB", "NODE", "SYS"]},
                 },
             },
             "profile": {"type": "str"},

@@ -105,11 +105,16 @@ def _images(
     own, unknown = (
         chart_images(line, release, values, driver=bool(compiled)) if line and values is not None else ([], [])
     )
+    systems = operator.get("driver_systems") or [""]
     notes = [
-        *(f"# {name}-SYSTEM-ARCHITECTURE for each node, such as {name}-ubuntu24.04-amd64" for name in compiled),
+        *(
+            f"# {name}-SYSTEM-ARCHITECTURE for each other node, such as {name}-ubuntu24.04-amd64"
+            for name in (compiled if "" in systems else ())
+        ),
         *(f"# {name}: not known here. List it with helm template" for name in unknown),
     ]
-    return sorted({*images(policy), *own}), notes
+    exact = [f"{name}-{system}" for name in compiled for system in systems if system]
+    return sorted({*images(policy), *own, *exact}), notes
 
 
 def _step(step: str, objects: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

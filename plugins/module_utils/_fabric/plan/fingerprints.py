@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ..._common.fold import fold
 from ..intent.host_classes import KEY, REST, Fingerprint, HostClass
+from .gpu_affinity import CLASSES, nearest_gpu
 from .hosts import Host
 
 
@@ -54,4 +56,20 @@ def _differences(match: Fingerprint | None, host: Host) -> list[str]:
         for name, count in expected.items()
         if count is not None and counts[name] != count
     ]
-    return wrong or ([f"it has no {what}"] if match.device and not ports else [])
+    if wrong or not match.device:
+        return wrong
+    if not ports:
+        return [f"it has no {what}"]
+    return list(_far(match.gpu_path, _longest_path(facts, ports)))
+
+
+def _far(expected: str | None, found: str) -> Iterator[str]:
+    if expected and expected != found:
+        way = f"the longest way from these NIC ports to their nearest GPUs is {found}" if found else "it has no GPUs"
+        yield f"{way}, expected {expected}"
+
+
+def _longest_path(facts: Mapping[str, Any], ports: Sequence[Mapping[str, Any]]) -> str:
+    """Return the class of the longest way from a port to its nearest GPU, "" without GPUs."""
+    found = [near.path for port in ports if (near := nearest_gpu(facts, port))]
+    return max(found, key=CLASSES.index, default="")

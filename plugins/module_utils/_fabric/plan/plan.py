@@ -25,7 +25,7 @@ from ..operator import line_fields, nic_configuration, schema
 from ..operator.nodes import fabric_selector
 from ..operator.policies import Group, policies
 from ..operator.profiles import registry
-from . import bonds, host_classes, link_findings, partitions, routers, traffic
+from . import bonds, driver_images, host_classes, link_findings, partitions, routers, traffic
 from .capabilities import expectations
 from .capacity import block_size, check_capacity
 from .groups import Known, known_of, resolve
@@ -84,10 +84,15 @@ def plan(
     check_matches(intent.thresholds, [rail["name"] for rail in written["rails"]], names, kinds=intent.tests["kinds"])
     groups_ = [Group(part.name, part.intent, one["rails"]) for part, (one, _table) in zip(parts, every)]
     written["objects"] = {**written["objects"], "policy": policies(groups_)}
+    written["operator"] = {**written["operator"], **driver_images.of_plan(intent, members)}
     _check_fields(intent, written["objects"])
     return {
         **written,
-        "warnings": [*written["warnings"], *_known_problems(written, hosts)],
+        "warnings": [
+            *written["warnings"],
+            *driver_images.doubts(intent, members),
+            *_known_problems(written, hosts),
+        ],
         "gates": [asdict(rule) for rule in rules],
         "table": [line for _one, table in every for line in table],
     }

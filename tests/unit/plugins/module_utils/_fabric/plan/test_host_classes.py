@@ -348,3 +348,39 @@ def test_classes_need_the_same_values_of_the_chart() -> None:
 def test_an_empty_list_of_classes_is_no_supernet() -> None:
     with pytest.raises(FabricError, match="rdma_fabric.supernet: missing"):
         plan({"classes": []}, hosts())
+
+
+def test_a_fingerprint_can_tell_how_far_gpus_are() -> None:
+    """Hosts with the same NICs: GPUs below their switches, GPUs of the other socket, and none."""
+    hosts = fleet(3)
+    rails = [[port for port in host["facts"]["ports"] if port["rdma"]] for host in hosts.values()]
+    near = []
+    for at, port in enumerate(rails[0]):
+        above = ["pci0000:00", f"0000:00:0{at}.0"]
+        port["path"] = [*above, port["pci"]]
+        near.append({"pci": f"0000:9{at}:00.0", "path": [*above, f"0000:9{at}:00.0"], "numa_node": 0})
+    hosts["gpu-0001"]["facts"]["gpus"] = near
+    far = {"pci": "0000:b0:00.0", "path": ["pci0000:b0", "0000:b0:00.0"], "numa_node": 9}
+    hosts["gpu-0002"]["facts"]["gpus"] = [far]
+    device = rails[0][0]["device"]
+    classes = [
+        {"name": "near", "match": {"device": device, "gpu_path": "PIX"}, "supernet": "10.1.0.0/16"},
+        {"name": "far", "match": {"device": device, "gpu_path": "SYS"}, "supernet": "10.2.0.0/16"},
+    ]
+    made = plan({"supernet": "192.168.0.0/16", "classes": classes}, hosts)
+    assert {own["name"]: own["hosts"] for own in made["classes"]} == {
+        "default": ["gpu-0003"],
+        "near": ["gpu-0001"],
+        "far": ["gpu-0002"],
+    }
+    assert [line for line in made["table"] if "at least 1 NIC ports" in line and "GPUs by PIX" in line]
+    classes[0].update(hosts=["gpu-0002", "gpu-0003"])
+    with pytest.raises(FabricError) as caught:
+        plan({"supernet": "192.168.0.0/16", "classes": classes[:1]}, hosts)
+    assert (
+        "gpu-0002 is in hosts, but the longest way from these NIC ports to their nearest GPUs is SYS, expected PIX"
+        in str(caught.value)
+    )
+    assert "gpu-0003 is in hosts, but it has no GPUs, expected PIX" in str(caught.value)
+    with pytest.raises(FabricError, match=r"classes\[0\].match.device: missing"):
+        plan({"supernet": "192.168.0.0/16", "classes": [{"name": "a", "match": {"gpu_path": "PIX"}}]}, hosts)
