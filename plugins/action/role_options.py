@@ -13,7 +13,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._fabric.intent import request, role_variables
+from ..module_utils._fabric.intent import layers, request, role_variables
 from ..module_utils._fabric.operator.profiles import registry
 
 ROLES = Path(__file__).resolve().parents[2] / "roles"
@@ -134,15 +134,34 @@ class Fabrics:
             return []
         if "rdma_fabric" not in variables:
             return ["rdma_fabric is not defined. Set it in the variables of the fabric's group"]
-        fabric, problem = evaluated(variables, "rdma_fabric")
-        if problem:
-            return [problem]
+        given, wrong = fabric_layers(variables)
+        if wrong:
+            return wrong
+        fabric = layers.merged(given)
         if not self._first:
             self._first = [fabric]
-            self._problem = role_variables.fabric_problem(fabric, registry.names(), registry.sections())
+            problem = role_variables.fabric_problem(fabric, registry.names(), registry.sections())
+            self._problem = layers.attributed(problem, given)
         elif fabric != self._first[0]:
             return ["rdma_fabric differs from that of the first host. All hosts of the group need the same"]
         return [self._problem] if self._problem else []
+
+
+def fabric_layers(variables: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return ``rdma_fabric`` and what is merged into it, by variable, and why that cannot be done."""
+    given: dict[str, Any] = {}
+    wrong = []
+    for name in (layers.BASE, *layers.OVER):
+        if name in variables:
+            given[name], problem = evaluated(variables, name)
+            wrong.append(problem or (layers.layer_problem(name, given[name]) if name != layers.BASE else ""))
+    return given, [text for text in wrong if text]
+
+
+def whole_fabric(variables: Mapping[str, Any]) -> Any:
+    """Return the merged value, None if it cannot be evaluated, which is reported elsewhere."""
+    given, wrong = fabric_layers(variables)
+    return None if wrong else layers.merged(given)
 
 
 def playbook_problems(host: str, variables: Mapping[str, Any]) -> Iterator[str]:
@@ -166,8 +185,7 @@ def text_problems(variables: Mapping[str, Any]) -> Iterator[str]:
             continue  # It stands on something that the run is still to find out.
         found = role_variables.text_problem(name, value)
         if name == "rdma_validate_namespace" and value and not found and "rdma_fabric" in variables:
-            fabric = evaluated(variables, "rdma_fabric")[0]
-            found = role_variables.namespace_problem(value, fabric, registry.names())
+            found = role_variables.namespace_problem(value, whole_fabric(variables), registry.names())
         yield from filter(None, [found])
 
 
@@ -216,7 +234,7 @@ def _owners(given: Mapping[str, Any], variables: Mapping[str, Any]) -> list[str]
     if "rdma_fabric" not in variables:
         return []  # Options as they are in effect were judged with it before.
     try:
-        fabric = variables.get("rdma_fabric")
+        fabric = whole_fabric(variables)
         return [*role_variables.driver_problems(given, fabric), *role_variables.nic_problems(given, fabric)]
     except AnsibleUndefinedVariable:
         return []

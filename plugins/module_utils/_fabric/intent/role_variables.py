@@ -46,6 +46,8 @@ PLAYBOOKS: Mapping[str, Mapping[str, Any]] = {
     "rdma_cluster_file": {"type": "path"},
     "rdma_disrupt_users": {"type": "bool"},
     "rdma_fabric": {"type": "raw"},
+    "rdma_fabric_job": {"type": "raw"},
+    "rdma_fabric_overrides": {"type": "raw"},
     "rdma_facts_dir": {"type": "path"},
     "rdma_gates": {"type": "raw"},
     "rdma_group": {"type": "str"},
@@ -68,7 +70,7 @@ FORMS: Mapping[str, Form] = {
     "rdma_validate_namespace": NAMESPACE,
 }
 # What the playbooks themselves hand on: to later plays, and to later jobs of a workflow.
-_HANDED_ON = ("rdma_plan", "rdma_fabric_report")
+_HANDED_ON = ("rdma_plan", "rdma_fabric_report", "rdma_node")
 # A misspelled name is nearer to a real one than this; another variable that happens to begin alike is hardly.
 _NEAR = 0.65
 # Nearer than this it is one or two letters: gates or a kubeconfig that do not count are no matter for a warning.

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.unit.support.real_play import ansible_playbook
+from tests.unit.support.real_play import ROOT, ansible_playbook
+
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent import layers
 
 PLAY = {
     "hosts": "all",
@@ -175,3 +177,29 @@ def test_roles_that_the_tags_of_a_run_leave_out(tmp_path: Path) -> None:
     done = play_effective(tmp_path, {"one": {}}, {}, *words, effective=roles)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads((tmp_path / "left_out").read_text()) == ["rail_links", "rail_names"]
+
+
+def test_single_keys_of_a_job_are_checked_and_merged_as_the_playbooks_merge_them(tmp_path: Path) -> None:
+    """The filter of vars/plan.yml and the check agree, for keys of all three variables. About 2 s."""
+    plan = {"vars_files": [str(ROOT / "playbooks/vars/plan.yml")], "hosts": "all", "gather_facts": False}
+    shown = {"ansible.builtin.debug": {"msg": "MERGED {{ __rdma_fabric | to_json }}"}}
+    (tmp_path / "merge.yml").write_text(json.dumps([{**plan, "connection": "local", "tasks": [shown]}]))
+    values: dict[str, Any] = {
+        "rdma_fabric": {"supernet": "10.0.0.0/8", "tests": {"kinds": ["write"], "budget": "quick"}},
+        "rdma_fabric_overrides": {"mtu": 9000, "tests": {"kinds": ["read"]}},
+        "rdma_fabric_job": {"tests": {"budget": "deep"}},
+    }
+    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"hosts": {"localhost": None}, "vars": values}}))
+    done = ansible_playbook(tmp_path, "-i", tmp_path / "hosts.json", tmp_path / "merge.yml")
+    assert done.returncode == 0, done.stdout
+    said = done.stdout.split('"MERGED ')[1].splitlines()[0].rstrip('"')
+    assert json.loads(said.replace('\\"', '"')) == layers.merged(values)
+
+    wrong = {**values, "rdma_fabric_job": {"tests": {"budget": "depp"}}, "rdma_fabric_overrides": {"mtuu": 9000}}
+    done = play(tmp_path, {"one": {}}, **wrong)
+    assert done.returncode != 0
+    assert "rdma_fabric_job.tests.budget: " in done.stdout
+    assert "rdma_fabric_overrides.mtuu: unknown key" in done.stdout
+    done = play(tmp_path, {"one": {}}, **{**values, "rdma_fabric_job": "tests"})
+    assert "rdma_fabric_job: expected a dict with keys of rdma_fabric, found" in done.stdout
+    assert "THE NEXT STEP" not in done.stdout
