@@ -14,7 +14,8 @@ description:
     objects come from files (O(path)) or from a cluster. They need not be made by this collection.
   - A finding has positive evidence. What is not known gives none, so an empty result does not prove that a configuration works.
   - Fails if there is a finding of severity C(error). Other findings are warnings.
-  - Reads from a cluster policies, networks, pools, node states and Nodes, one list per kind, and no Secrets.
+  - Reads from a cluster policies, networks, pools, node states, Nodes, Deployments and PodDisruptionBudgets, one list per kind, and
+    no Secrets.
   - The rules are listed in docs/lint.md of the collection.
 extends_documentation_fragment:
   - gpufabric.rdma.cluster
@@ -90,7 +91,7 @@ requests:
   description: Number of requests sent to the API server.
   returned: always
   type: int
-  sample: 14
+  sample: 18
 """
 
 from collections.abc import Sequence
@@ -106,6 +107,7 @@ from ..module_utils._fabric.lint import registry
 from ..module_utils._fabric.lint.objects import Objects
 from ..module_utils._fabric.lint.rule import ERROR
 from ..module_utils._k8s.checks import lint_objects
+from ..module_utils._k8s.client import kinds
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
 
 SPEC: dict[str, Any] = {
@@ -131,7 +133,7 @@ def examined(module: AnsibleModule) -> tuple[Objects, int]:
         return Objects(manifest_files.read(path, yaml_load_all), facts), 0
     api = connect(module)
     items = lint_objects.read(api)
-    return Objects(items, facts, complete=True), api.requests
+    return Objects(items, facts, complete=True, groups=kinds.groups(api)), api.requests
 
 
 def main() -> None:

@@ -329,6 +329,7 @@ PLURALS = {
     "ReplicaSet": "replicasets",
     "NodeFeature": "nodefeatures",
     "Certificate": "certificates",
+    "PodDisruptionBudget": "poddisruptionbudgets",
     "RoleBinding": "rolebindings",
     "OperatorGroup": "operatorgroups",
     "Subscription": "subscriptions",

@@ -54,6 +54,14 @@ def _resource_name(objects: Objects) -> Iterator[Found]:
             yield Found(label(item), f'spec.resourceName "{name}": expected letters, digits, _ and . Rename it')
 
 
+def _link_state(objects: Objects) -> Iterator[Found]:
+    for item in objects.of("SriovNetwork", "SriovIBNetwork"):
+        if text(item, "spec", "linkState") == "disable":
+            yield Found(
+                label(item), "spec.linkState is disable, which keeps the link of its VFs down. Set auto or enable"
+            )
+
+
 def _macvlan_on_infiniband(objects: Objects) -> Iterator[Found]:
     for item in objects.of("MacvlanNetwork"):
         master = text(item, "spec", "master")
@@ -175,6 +183,13 @@ RULES = (
         "pool-absent", ERROR, "Pods of the network do not start", "nv-ipam's documentation", _pool_absent, "a cluster"
     ),
     Rule("network-resource", ERROR, "The network has no resource", "the operator's webhook", _resource_name),
+    Rule(
+        "network-link-state",
+        ERROR,
+        "Pods have a port without a link",
+        "network-operator #249, sriov-network-operator #307, #382",
+        _link_state,
+    ),
     Rule(
         "macvlan-infiniband",
         ERROR,

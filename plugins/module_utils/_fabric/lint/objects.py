@@ -7,7 +7,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -21,12 +21,14 @@ _PF = re.compile(r"([^#]+)(?:#.*)?")
 class Objects:
     """What is examined. ``items``: the objects; ``hosts``: host -> its facts, where they are known.
 
-    ``complete``: these are all objects of a cluster, so that what is not here does not exist.
+    ``complete``: these are all objects of a cluster, so that what is not here does not exist. ``groups``: the API
+    groups that the cluster serves, none where that is not known.
     """
 
     items: Sequence[Mapping[str, Any]]
     hosts: Mapping[str, Any] = field(default_factory=dict)
     complete: bool = False
+    groups: Collection[str] = ()
 
     def of(self, *kinds: str) -> list[Mapping[str, Any]]:
         """Return the objects of some kinds, in their order."""

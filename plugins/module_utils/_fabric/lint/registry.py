@@ -8,11 +8,18 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from ..._common.errors import harmless
-from . import network_rules, policy_rules, sriov_rules, webhook_rules
+from . import cluster_rules, driver_rules, network_rules, policy_rules, sriov_rules, webhook_rules
 from .objects import Objects
 from .rule import ERROR, Rule
 
-RULES: tuple[Rule, ...] = (*policy_rules.RULES, *network_rules.RULES, *sriov_rules.RULES, *webhook_rules.RULES)
+RULES: tuple[Rule, ...] = (
+    *policy_rules.RULES,
+    *driver_rules.RULES,
+    *network_rules.RULES,
+    *sriov_rules.RULES,
+    *webhook_rules.RULES,
+    *cluster_rules.RULES,
+)
 
 
 class Finding(NamedTuple):

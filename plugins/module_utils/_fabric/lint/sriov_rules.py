@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._common.fold import fold
 from ..._common.reader import and_more
-from .objects import Objects, at, dicts, label, number, pf_names, text, texts
+from .objects import Objects, at, dicts, label, mapping, number, pf_names, text, texts
 from .policy_rules import ports_of_plugins
 from .rule import ERROR, WARNING, Found, Rule
 
@@ -78,9 +78,42 @@ def _external_mtu(objects: Objects) -> Iterator[Found]:
             )
 
 
+def _missing_vfs(objects: Objects) -> Iterator[Found]:
+    for state in objects.of("SriovNetworkNodeState"):
+        if text(state, "status", "syncStatus") != "Succeeded":
+            continue
+        actual = {text(port, "pciAddress"): port for port in dicts(state, "status", "interfaces")}
+        for wanted in dicts(state, "spec", "interfaces"):
+            port, count = actual.get(text(wanted, "pciAddress")), number(wanted, "numVfs")
+            # A port without VFs has no number of them.
+            found = (number(port, "numVfs") or 0) if port else None
+            if count and found is not None and found < count:
+                yield Found(
+                    label(state),
+                    f"syncStatus is Succeeded, but {text(port, 'name')} has {found} VFs, expected {count}. Restart the"
+                    " pod of the config daemon on this node",
+                )
+
+
+def _not_offered(objects: Objects) -> Iterator[Found]:
+    offers = {text(node, "metadata", "name"): mapping(node, "status", "allocatable") for node in objects.of("Node")}
+    states = objects.of("SriovNetworkNodeState")
+    synced = {text(one, "metadata", "name") for one in states if text(one, "status", "syncStatus") == "Succeeded"}
+    for policy, node, port in _selected(objects):
+        name, offered = text(policy, "spec", "resourceName"), offers.get(node)
+        if not (name and offered and node in synced and number(port, "numVfs")):
+            continue
+        if all(str(count) == "0" for key, count in offered.items() if str(key).rpartition("/")[2] == name):
+            yield Found(
+                label(policy),
+                f"{text(port, 'name')} of {node} has VFs, but the node offers no {name}. If this persists, delete the"
+                " pod of the SR-IOV device plugin on this node",
+            )
+
+
 def _external_drain(objects: Objects) -> Iterator[Found]:
     policies = [policy for policy in objects.of(_POLICY) if at(policy, "spec", "externallyManaged") is True]
-    if policies and _drains(objects) is not False:
+    if policies and drains(objects) is not False:
         yield Found(
             label(policies[0]) + and_more(policies, 1),
             "Every change of a policy, and every restart of the daemon, drains the pods with VFs from the node. To"
@@ -182,7 +215,7 @@ def _selects(selector: Any, labels: Any) -> bool:
     return isinstance(selector, Mapping) and all(known.get(key) == value for key, value in selector.items())
 
 
-def _drains(objects: Objects) -> bool | None:
+def drains(objects: Objects) -> bool | None:
     """Return whether the operator drains nodes, None when that is not known."""
     found = [at(config, "spec", "disableDrain") for config in objects.of("SriovOperatorConfig")]
     return None if not found else True not in found
@@ -203,6 +236,22 @@ RULES = (
         _STATES,
     ),
     Rule("sriov-mtu", ERROR, "The node stays InProgress, without an error", _DAEMON, _external_mtu, _STATES),
+    Rule(
+        "sriov-missing-vfs",
+        ERROR,
+        "Pods get fewer VFs than the policy has",
+        "sriov-network-operator #784, #786, #1124",
+        _missing_vfs,
+        _STATES,
+    ),
+    Rule(
+        "sriov-not-offered",
+        ERROR,
+        "Pods with this resource do not start",
+        "sriov-network-operator #1046",
+        _not_offered,
+        f"Nodes and {_STATES}",
+    ),
     Rule("sriov-external", WARNING, "Pods are evicted though nothing changes for them", _DAEMON, _external_drain),
     Rule("sriov-one-node", ERROR, "The drain never ends", "sriov-network-operator #968", _single_node, "a cluster"),
     Rule(

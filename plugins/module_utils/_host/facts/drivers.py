@@ -6,11 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Drivers of RDMA devices of other vendors, and of software.
-OTHERS = (
-    "bnxt_re", "efa", "erdma", "hfi1", "hns_roce", "ionic_rdma", "irdma", "iw_cxgb4", "mana_ib", "ocrdma", "qedr",
-    "rdma_rxe", "siw", "vmw_pvrdma",
-)  # fmt: skip
+from ..._common.rdma_modules import OTHERS
+
 # The RDMA core, and drivers of RDMA devices that are not those of the PCI function.
 RDMA = ("ib_core", "mlx4_ib", "mlx5_ib", *OTHERS)
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..._common import host_facts
 from ..._common.errors import InputError
 from ..._common.host_facts import SCHEMA
+from ..._common.rdma_modules import OTHERS, STORAGE
 from ..system import json_text
 from . import bonds, drivers, lldp, network, port_use
 from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu, is_vf
@@ -23,7 +24,7 @@ from .nvidia_driver import NvidiaDriver
 MAX_HOLDERS = 8
 _RDMA_MODULES = re.compile(
     r"mlx[45]_(core|ib|en)|mlxfw|ib_\w+|rdma_\w+|rdmavt|iw_cm|siw|irdma|bnxt_re|ionic_rdma|efa|"
-    r"nvidia|nvidia_peermem|nv_peer_mem|gdrdrv|amdgpu|mst_\w+|knem"
+    r"nvidia|nvidia_peermem|nv_peer_mem|gdrdrv|amdgpu|mst_\w+|knem|" + "|".join((*STORAGE, *OTHERS))
 )
 _PERFTEST_VERSION = re.compile(r"[Vv]ersion:?\s*(\S+)")
 

@@ -8,14 +8,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 
 from ..._common import host_facts
-from .drivers import OTHERS
+from ..._common.rdma_modules import OTHERS, STORAGE
 from .inventory import HostInventory
 
 # What tells the provider of a stack: the core, and the driver of the rails' cards.
 DRIVERS = ("ib_core", "mlx5_core")
-# Storage over RDMA, which as drivers of other vendors stands on the modules that a restart of the stack removes
-# (Network Operator documentation, UNLOAD_STORAGE_MODULES and UNLOAD_THIRD_PARTY_RDMA_MODULES).
-STORAGE = ("ib_iser", "ib_isert", "ib_srp", "ib_srpt", "nvme_rdma", "nvmet_rdma", "rpcrdma", "xprtrdma")
 PEERS = ("nvidia_peermem", "nv_peer_mem")
 VENDOR_CARD = "mlx5_core"
 

@@ -24,6 +24,9 @@ KINDS = (
     (_SRIOV, "SriovNetworkPoolConfig", "sriovnetworkpoolconfigs"),
     (_SRIOV, "SriovNetworkNodeState", "sriovnetworknodestates"),
     (_SRIOV, "SriovOperatorConfig", "sriovoperatorconfigs"),
+    ("nvidia.com/v1", "ClusterPolicy", "clusterpolicies"),
+    ("apps/v1", "Deployment", "deployments"),
+    ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     ("v1", "Node", "nodes"),
 )
 

@@ -92,7 +92,7 @@ def test_a_cluster_is_examined_with_one_list_per_kind(monkeypatch: pytest.Monkey
     monkeypatch.setattr(importlib.import_module(f"{PACKAGE}.fabric_lint"), "connect", lambda module: cluster.api())
     found = run("fabric_lint", capsys)
     assert [one["rule"] for one in found["findings"]] == ["policy-name", "pool-absent"]
-    assert found["requests"] == len(cluster.calls) == len(lint_objects.KINDS)
+    assert found["requests"] == len(cluster.calls) == len(lint_objects.KINDS) + 1
     assert {method for method, _path in cluster.calls} == {"GET"}
     assert not any("secrets" in path for _method, path in cluster.calls)
 

@@ -87,6 +87,42 @@ def host(cmdline: str, system: str = "ubuntu") -> dict[str, Any]:
     return {"gpu-1": {"os": {"id": system, "id_like": "debian"}, "kernel": {"cmdline": cmdline}}}
 
 
+def facts(**own: Any) -> dict[str, Any]:
+    """Facts of a host with a NIC of the vendor."""
+    return {"hosts": {"gpu-1": {"ports": [{"vendor": "15b3", "netdev": "ens1f0", "duty": own.pop("duty", "")}], **own}}}
+
+
+def labelled(labels: dict[str, str], **status: Any) -> dict[str, Any]:
+    return {"kind": "Node", "metadata": {"name": "node-1", "labels": labels}, "status": status}
+
+
+def synced(actual: int, wanted: int = 4, status: str = "Succeeded") -> dict[str, Any]:
+    port = {"name": "ens1f0", "pciAddress": "0000:18:00.0"}
+    found = made("SriovNetworkNodeState", "node-1", interfaces=[{**port, "numVfs": wanted}])
+    return {**found, "status": {"syncStatus": status, "interfaces": [{**port, "numVfs": actual} if actual else port]}}
+
+
+def master(namespace: str, name: str = "nfd-node-feature-discovery-master") -> dict[str, Any]:
+    labels = {"app.kubernetes.io/name": "node-feature-discovery"}
+    return {"kind": "Deployment", "metadata": {"name": name, "namespace": namespace, "labels": labels}}
+
+
+def gpus(**rdma: Any) -> dict[str, Any]:
+    return {**made("ClusterPolicy", "cluster-policy", driver={"rdma": rdma}), "apiVersion": "nvidia.com/v1"}
+
+
+def budget(healthy: int, allowed: int) -> dict[str, Any]:
+    status = {"expectedPods": 3, "currentHealthy": healthy, "disruptionsAllowed": allowed}
+    return {**made("PodDisruptionBudget", "db"), "status": status}
+
+
+def pulled(*secrets: str, repository: str = "r.example.com") -> dict[str, Any]:
+    return {"image": "i", "repository": repository, "imagePullSecrets": [*secrets]}
+
+
+NIC = {"feature.node.kubernetes.io/pci-15b3.present": "true"}
+SYSTEM = "feature.node.kubernetes.io/system-os_release.ID"
+UNLOADS = [{"name": "UNLOAD_STORAGE_MODULES", "value": "true"}]
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ufm"}}
 KEYS = {"UFM_USERNAME": "", "UFM_PASSWORD": "", "UFM_ADDRESS": ""}
 GUIDS = {"pKeyGUIDPoolRangeStart": "02:00:00:00:00:00:00:00", "pKeyGUIDPoolRangeEnd": "02:FF:FF:FF:FF:FF:FF:FF"}
@@ -367,6 +403,88 @@ CASES: dict[str, tuple[list[Any], str, list[Any], dict[str, Any]]] = {
         [sriov("a"), sriov("b", priority=10), sriov("c", nodeSelector={"x": "y"})],
         {},
     ),
+    "driver-kernel": (
+        [driver(), labelled(NIC, nodeInfo={"kernelVersion": "6.8.0-1028-nvidia-64k"})],
+        "host node-1: Its kernel is 6.8.0-1028-nvidia-64k, and NicClusterPolicy nic-cluster-policy compiles",
+        [
+            driver(forcePrecompiled=True),
+            labelled(NIC, nodeInfo={"kernelVersion": "6.8.0-1028-nvidia-64k"}),
+        ],
+        {},
+    ),
+    "driver-system": (
+        [driver(), labelled({**NIC, SYSTEM: "debian"})],
+        "Node node-1: Its system is debian",
+        [driver(), labelled({**NIC, SYSTEM: "ubuntu"}), labelled({SYSTEM: "debian"})],
+        {},
+    ),
+    "driver-secure-boot": ([driver()], "host gpu-1: Secure Boot is enabled", [policy()], facts(secure_boot=True)),
+    "driver-modules": (
+        [driver()],
+        "host gpu-1: These modules are loaded: ib_iser, nvme_rdma",
+        [driver(env=UNLOADS)],
+        facts(modules={"nvme_rdma": 0, "ib_iser": 1, "mlx5_core": 2}),
+    ),
+    "driver-primary": (
+        [driver()],
+        "host gpu-1: ens1f0 carries the default route (of bond0), and the driver container",
+        [policy(), made("NicNodePolicy", "a", ofedDriver={"version": TAG})],
+        facts(duty="carries the default route (of bond0)"),
+    ),
+    "network-link-state": (
+        [network("SriovIBNetwork", linkState="disable")],
+        "spec.linkState is disable",
+        [network("SriovIBNetwork", linkState="auto"), network("SriovNetwork")],
+        {},
+    ),
+    "sriov-missing-vfs": (
+        [synced(0)],
+        "SriovNetworkNodeState node-1: syncStatus is Succeeded, but ens1f0 has 0 VFs, expected 4",
+        [synced(4), synced(8), synced(0, status="InProgress")],
+        {},
+    ),
+    "sriov-not-offered": (
+        [sriov(), synced(4), labelled({}, allocatable={"cpu": "8", "nvidia.com/vf": "0"})],
+        "ens1f0 of node-1 has VFs, but the node offers no vf",
+        [sriov(), synced(4), labelled({}, allocatable={"cpu": "8", "openshift.io/vf": "4"})],
+        {},
+    ),
+    "node-label": (
+        [shared(entry("a", "rail0")), labelled({"gpu": "true"})],
+        f"{NCP} nic-cluster-policy: No Node has the label feature.node.kubernetes.io/pci-15b3.present=true",
+        [shared(entry("a", "rail0")), labelled({}), labelled(NIC)],
+        {"complete": True},
+    ),
+    "nfd-twice": (
+        [master("gpu-operator"), master("nvidia-network-operator")],
+        "Deployment gpu-operator/nfd-node-feature-discovery-master is a master",
+        [master("gpu-operator"), master("gpu-operator", "nfd-node-feature-discovery-gc"), master("x", "nfd-gc")],
+        {},
+    ),
+    "gpu-driver": (
+        [driver(), gpus(enabled=True, useHostMofed=True)],
+        "ClusterPolicy cluster-policy: spec.driver.rdma.useHostMofed is true, but NicClusterPolicy",
+        [driver(), gpus(enabled=True), {**gpus(enabled=True, useHostMofed=True), "apiVersion": "kyverno.io/v1"}],
+        {},
+    ),
+    "nic-maintenance": (
+        [policy(nicConfigurationOperator={"operator": {}})],
+        "the cluster does not serve maintenance.nvidia.com",
+        [policy()],
+        {"groups": ["apps"]},
+    ),
+    "drain-budget": (
+        [sriov(), budget(3, 0)],
+        "PodDisruptionBudget db: All 3 pods are healthy, and it permits no eviction",
+        [sriov(), budget(2, 0), budget(3, 1)],
+        {},
+    ),
+    "pull-secrets": (
+        [policy(nvIpam=pulled("login"), ofedDriver={**pulled(), "version": TAG})],
+        "spec.ofedDriver: no imagePullSecrets, but another section with the repository r.example.com has them",
+        [policy(nvIpam=pulled("login"), ofedDriver={**pulled(repository="other.example.com"), "version": TAG})],
+        {},
+    ),
 }
 
 
@@ -494,3 +612,45 @@ def test_ranges_of_one_port_and_accelerators_are_left_alone() -> None:
     ranges = [sriov(name, nicSelector={"pfNames": [f"ens1f0#{part}"]}) for name, part in (("a", "0-1"), ("b", "2-3"))]
     other = plugin(resourceName="a", deviceType="accelerator", selectors={"functions": ["x"]})
     assert {finding.rule for finding in found([*ranges, other])} == set()
+
+
+@pytest.mark.parametrize(
+    ("rule", "objects", "more", "text"),
+    [
+        (
+            "driver-kernel",
+            [driver()],
+            facts(kernel={"release": "5.14.0-503.el9.aarch64+64k"}),
+            "host gpu-1: Its kernel",
+        ),
+        ("driver-kernel", [driver(), labelled({}, nodeInfo={"kernelVersion": "6.8.0-64k"})], {}, ""),
+        (
+            "driver-modules",
+            [driver(env=UNLOADS)],
+            facts(modules={"irdma": 0}),
+            "loaded: irdma. Unload them, or set UNLOAD_T",
+        ),
+        ("driver-secure-boot", [driver()], facts(secure_boot=None), ""),
+        ("driver-secure-boot", [policy(ofedDriver={}, nodeAffinity={"a": 1})], facts(secure_boot=True), ""),
+        (
+            "gpu-driver",
+            [policy(), gpus(enabled=True)],
+            {"complete": True},
+            "no policy has ofedDriver. Set useHostMofed",
+        ),
+        ("gpu-driver", [policy(), gpus(enabled=True)], {}, ""),
+        ("gpu-driver", [policy(), gpus(enabled=True, useHostMofed=True)], {"complete": True}, ""),
+        ("nic-maintenance", [policy(nicConfigurationOperator={})], {"groups": ["maintenance.nvidia.com"]}, ""),
+        ("nic-maintenance", [policy(nicConfigurationOperator={})], {}, ""),
+        ("drain-budget", [budget(3, 0)], {"complete": True}, ""),
+        ("drain-budget", [sriov(), budget(3, 0), made("SriovOperatorConfig", "default", disableDrain=True)], {}, ""),
+        ("drain-budget", [driver(upgradePolicy=UPGRADE), budget(3, 0)], {}, "permits no eviction"),
+        ("node-label", [policy(nvIpam={}), labelled({})], {"complete": True}, ""),
+        ("node-label", [shared(entry("a", "rail0")), labelled({})], {}, ""),
+    ],
+)
+def test_evidence_of_hosts_and_of_what_is_beside_the_policies(
+    rule: str, objects: list[Any], more: dict[str, Any], text: str
+) -> None:
+    hits = [f"{one.object}: {one.text}" for one in found(objects, **more) if one.rule == rule]
+    assert [text in hit for hit in hits] == ([True] if text else []), hits
