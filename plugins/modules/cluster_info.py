@@ -144,8 +144,16 @@ options:
     type: list
     elements: dict
     default: []
+  prune:
+    description:
+      - Steps that remove what earlier runs applied and O(objects) does not contain. If it is given, also with no step, RV(problems)
+        includes what M(gpufabric.rdma.fabric_objects) would reject, such as fields that another field manager owns, or pods that use a
+        network to be removed. This is found by server-side dry runs.
+    type: list
+    elements: str
+    choices: [policy, networks]
   disrupt_users:
-    description: Allow changes to pools in O(objects) while pods hold addresses from them. The playbooks pass C(rdma_disrupt_users).
+    description: Allow changes to pools in O(objects) while pods hold addresses from them, and the removal of networks that pods use. The playbooks pass C(rdma_disrupt_users).
     type: bool
     default: false
   workloads:
@@ -308,6 +316,7 @@ from ..module_utils._fabric.intent import platforms
 from ..module_utils._fabric.intent.intent import EXISTING
 from ..module_utils._k8s.checks import access, chart, info
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
+from ..module_utils._k8s.objects.preview import STEPS
 
 SPEC: dict[str, Any] = {
     "hosts": {"type": "dict", "default": {}},
@@ -338,6 +347,7 @@ SPEC: dict[str, Any] = {
     "nic_drivers": {"type": "str"},
     "classes": {"type": "list", "elements": "dict", "default": []},
     "objects": {"type": "list", "elements": "dict", "default": []},
+    "prune": {"type": "list", "elements": "str", "choices": list(STEPS)},
     "disrupt_users": {"type": "bool", "default": False},
     "workloads": {"type": "bool", "default": False},
     "require": {"type": "bool", "default": False},

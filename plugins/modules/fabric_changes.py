@@ -123,23 +123,15 @@ requests:
   type: int
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError
 from ..module_utils._fabric.intent.intent import EXISTING
-from ..module_utils._fabric.operator.common import made_by_us
-from ..module_utils._k8s.client.api import Api
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
-from ..module_utils._k8s.client.kinds import NICS, collection
-from ..module_utils._k8s.objects.preview import Step, preview, table
+from ..module_utils._k8s.objects.preview import STEPS, preview, steps, table
 
-# A policy of another tool stays as it is, and those of classes with it.
-_POLICIES = ("NicClusterPolicy", "NicNodePolicy")
-
-STEPS = ("policy", "networks")
 SPEC: dict[str, Any] = {
     "policy": {"type": "list", "elements": "dict", "required": True},
     "networks": {"type": "list", "elements": "dict", "required": True},
@@ -152,26 +144,13 @@ SPEC: dict[str, Any] = {
 }
 
 
-def steps(api: Api, params: Mapping[str, Any]) -> list[Step]:
-    """Return the steps of a run, as the roles of the cluster take them."""
-    used = params["existing"] == "use"
-    # A policy of another tool stays as it is.
-    kept = used and not all(map(made_by_us, api.items(collection(NICS, "nicclusterpolicies"))))
-    found = []
-    for name in STEPS:
-        items = [item for item in params[name] if not (kept and item.get("kind") in _POLICIES)]
-        places = {"step": name, **{key: params[key] for key in ("namespace", "network_namespace", "platform")}}
-        prune = places if name in params["prune"] and not used else None
-        found.append(Step(name, items, prune, name == "policy" and params["existing"] == "adopt"))
-    return found
-
-
 def main() -> None:
     """Compare and return."""
     module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, supports_check_mode=True)
     try:
         api = connect(module)
-        found = preview(api, steps(api, module.params))
+        wanted = {name: module.params[name] for name in STEPS}
+        found = preview(api, steps(api, wanted, module.params))
     except FabricError as error:
         if module.params["require"]:
             module.fail_json(msg=f"fabric_changes: {error}")

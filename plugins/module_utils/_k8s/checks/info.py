@@ -18,12 +18,13 @@ from ..client.api import Api
 from ..client.kinds import collection
 from ..client.nodes import nodes_of, nodes_of_hosts
 from ..objects import olm, pools, release
+from ..objects.preview import STEPS, preview, steps
 from . import access, chart, networks, problems, pull_secrets, sriov_policies, survey, ufm_secret
 
 
 def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     """Return the module's result: what is there, and every problem with it."""
-    params = _selected(params)
+    given, params = params, _selected(params)
     version, numbers = survey.version(api)
     denied = access.denied(api, _permissions(params))
     nodes = survey.listed(api, "v1", "nodes")
@@ -54,6 +55,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         overlaps = networks.overlaps(api, params, nodes, by_host=by_host)
         said += [*overlaps.problems, *(own["problem"] for own in others if own["stops"])]
         said += ufm_secret.problems(api, params["namespace"], params["ufm_secret"])
+        said += [text for text in _refusals(api, given, judged=bool(policies)) if text not in said]
     return {
         "version": version,
         "nodes": found.nodes,
@@ -72,6 +74,18 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
         "doubts": [*overlaps.warnings, *(own["problem"] for own in others if own["problem"] and not own["stops"])],
         "requests": api.requests,
     }
+
+
+def _refusals(api: Api, params: Mapping[str, Any], judged: bool) -> list[str]:
+    """Return what the roles of the selected steps would refuse. ``judged``: the policy is a problem already."""
+    if params["prune"] is None:
+        return []
+    chosen = [name for name in STEPS if name in params["steps"] and not (judged and name == "policy")]
+    of_kind = {kind.kind: kind.step for kind in registry.kinds()}
+    objects: dict[str, list[Mapping[str, Any]]] = {name: [] for name in STEPS}
+    for item in params["objects"]:
+        objects[of_kind.get(str(item.get("kind")), "policy")].append(item)
+    return preview(api, [step for step in steps(api, objects, params) if step.name in chosen]).refused
 
 
 def _platform(api: Api, params: Mapping[str, Any]) -> list[str]:

@@ -16,12 +16,17 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan i
 from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects.preview import paths
 
 Output = pytest.CaptureFixture[str]
+USER = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "job", "namespace": "a", "annotations": {"k8s.v1.cni.cncf.io/networks": "default/rail1"}},
+}
 
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     found = FakeCluster()
-    for name in ("fabric_objects", "fabric_changes"):
+    for name in ("fabric_objects", "fabric_changes", "cluster_info"):
         monkeypatch.setattr(importlib.import_module(f"{PACKAGE}.{name}"), "connect", lambda module: found.api())
     return found
 
@@ -69,29 +74,67 @@ def test_a_migration_is_shown_in_the_order_in_which_it_is_done(cluster: FakeClus
     assert again["table"] == ["objects of the cluster: 0 to add, 0 to change, 0 to remove, 3 unchanged"]
 
 
-def test_what_stops_the_run_is_listed(cluster: FakeCluster, capsys: Output) -> None:
+def taken(cluster: FakeCluster, capsys: Output) -> dict[str, Any]:
+    """A plan without a network that a pod uses, and with fields that another tool owns."""
     deploy(capsys, planned(rails=2))
-    cluster.put(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": "job",
-                "namespace": "a",
-                "annotations": {"k8s.v1.cni.cncf.io/networks": "default/rail1"},
-            },
-        }
-    )
+    cluster.put(USER)
     pool = "/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/nvidia-network-operator/ippools/rail0"
     manager = {"manager": "argocd", "operation": "Apply", "fieldsV1": {"f:spec": {"f:gateway": {}, "f:subnet": {}}}}
     cluster.objects[pool]["metadata"]["managedFields"] = [manager]
     wanted = planned()
     wanted["networks"][0]["spec"]["subnet"] = "192.168.9.0/24"
-    found = run("fabric_changes", capsys, **wanted)
+    return wanted
+
+
+def test_what_stops_the_run_is_listed(cluster: FakeCluster, capsys: Output) -> None:
+    found = run("fabric_changes", capsys, **taken(cluster, capsys))
     (used, conflict) = found["blocked"]
     assert used.startswith("MacvlanNetwork rail1: an earlier run applied it") and "a/job" in used
     assert "another field manager owns fields" in conflict and 'conflict with "argocd"' in conflict
     assert f"blocked: {used}" in found["table"]
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        ({"prune": ["policy", "networks"]}, ["MacvlanNetwork rail1", "IPPool nvidia-network-operator/rail0"]),
+        ({"prune": []}, ["IPPool nvidia-network-operator/rail0"]),
+        ({"prune": ["networks"], "disrupt_users": True}, ["IPPool nvidia-network-operator/rail0"]),
+        ({"prune": ["networks"], "steps": ["policy"]}, []),
+        ({}, []),
+    ],
+)
+def test_the_check_before_the_first_change_finds_what_a_role_would_refuse(
+    cluster: FakeCluster, capsys: Output, given: dict[str, Any], refused: list[str]
+) -> None:
+    """With the words of the role, in one message with all else that the cluster lacks."""
+    wanted = taken(cluster, capsys)
+    before = copy.deepcopy(cluster.objects)
+    steps = {"steps": ["policy", "networks"], **given}
+    found = run("cluster_info", capsys, objects=[*wanted["policy"], *wanted["networks"]], **steps)
+    texts = [
+        text for text in found["problems"] if "an earlier run applied it" in text or "another field manager" in text
+    ]
+    assert [text.partition(":")[0] for text in texts] == refused
+    assert cluster.objects == before
+    if len(refused) == 2:
+        prune = {"step": "networks", "namespace": "nvidia-network-operator"}
+        assert texts[0] in run("fabric_objects", capsys, objects=wanted["networks"], prune=prune)["msg"]
+
+
+def test_a_policy_of_another_tool_is_one_problem(cluster: FakeCluster, capsys: Output) -> None:
+    wanted = planned()
+    deploy(capsys, wanted)
+    policy = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
+    del cluster.objects[policy]["metadata"]["labels"]
+    wanted["policy"][0]["spec"]["nvIpam"]["image"] = "other"
+    manager = {"manager": "helm", "operation": "Apply", "fieldsV1": {"f:spec": {"f:nvIpam": {"f:image": {}}}}}
+    cluster.objects[policy]["metadata"]["managedFields"] = [manager]
+    asked = {"objects": wanted["policy"], "prune": ["policy"], "steps": ["policy"]}
+    for existing, own in (("refuse", ["is not managed by this collection"]), ("adopt", []), ("use", [])):
+        said = run("cluster_info", capsys, existing=existing, **asked)["problems"]
+        about = [text for text in said if "nic-cluster-policy" in text]
+        assert len(about) == len(own) and all(part in text for part, text in zip(own, about)), (existing, about)
 
 
 def test_what_cannot_be_compared_is_said(cluster: FakeCluster, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,17 +171,7 @@ def test_a_shared_operator_keeps_its_policy(cluster: FakeCluster, capsys: Output
 
 def test_consent_shows_the_effect(cluster: FakeCluster, capsys: Output) -> None:
     deploy(capsys, planned(rails=2))
-    cluster.put(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": "job",
-                "namespace": "a",
-                "annotations": {"k8s.v1.cni.cncf.io/networks": "default/rail1"},
-            },
-        }
-    )
+    cluster.put(USER)
     given = {"objects": planned()["networks"], "prune": {"step": "networks", "namespace": "nvidia-network-operator"}}
     assert "a/job" in run("fabric_objects", capsys, **given)["msg"]
     result = run("fabric_objects", capsys, disrupt_users=True, **given)
