@@ -1,11 +1,11 @@
-"""Every refusal on a host is foreseen by preflight, or stated here with the reason why it cannot be.
+"""Every refusal is found by preflight or by the check of the cluster, or stated here with the reason why it cannot be.
 
 preflight runs the plans of the roles, so a refusal is foreseen where its ``raise`` is reached from what preflight
 calls. The calls are followed through the source: a name leads to the function that it is imported or defined as, an
 attribute of something else to every method of that name. `tests/unit/plugins/modules/test_preflight_roles.py` compares
-the messages.
+the messages. For the roles of the cluster, the same holds of the check of the cluster before the first change.
 
-Cost: about 2 s.
+Cost: about 4 s.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 PLUGINS = Path(__file__).resolve().parents[3] / "plugins"
 UTILS = PLUGINS / "module_utils"
-ERRORS = {"FabricError", "InputError", "ParseError", "ConflictError", "InUseError", "CommandError"}
+ERRORS = {"FabricError", "InputError", "ParseError", "ConflictError", "InUseError", "CommandError", "ClusterError",
+          "ApiError"}  # fmt: skip
 MODULES = ("kernel_cmdline", "kernel_settings", "netdev_names", "nic_firmware", "pcie_acs", "peer_memory", "preflight",
            "rail_links", "rail_qos", "rdma_stack", "sriov_vfs")  # fmt: skip
 
@@ -46,6 +47,48 @@ LATER = {
     "module_utils/_host/system/lock.py::_take": BUSY,
     # Its conditions are those of preflight/checks.py, which tests/unit/plugins/modules/test_pcie_acs.py compares.
     "modules/pcie_acs.py::Acs.read_plan": "an IOMMU that translates now may not do so after the reboot of this run",
+}
+
+
+HOST, CLUSTER = ("_host", "_common"), ("_k8s", "_common")
+CLUSTER_MODULES = ("cluster_info", "fabric_objects", "fabric_olm", "fabric_wait", "node_drain", "fabric_testers")
+DRAIN = "pods, budgets and nodes at the time of a reboot; the drain is refused before the host is touched"
+TESTERS = "what testers and their logs do while they measure"
+SAME = "the check runs its condition and says the same: "
+LATER_ON_THE_CLUSTER = {
+    "module_utils/_common/pci.py::PciAddress.parse": "facts of hosts, which the plan has read",
+    "module_utils/_common/reader.py::raise_problems": "input of the controller, read before any host is contacted",
+    "module_utils/_common/vf_identity.py::_check": "input of the controller, which the plan has read",
+    "module_utils/_common/vf_identity.py::_octets": "input of the controller, which the plan has read",
+    "module_utils/_k8s/client/api.py::Api.execute": TESTERS,
+    "module_utils/_k8s/client/nodes.py::_confirm": DRAIN,
+    "module_utils/_k8s/client/nodes.py::node_of_host": DRAIN,
+    "module_utils/_k8s/client/nodes.py::refuse_unconfigured": DRAIN,
+    "module_utils/_k8s/drain/cordon.py::_read": DRAIN,
+    "module_utils/_k8s/drain/cordon.py::check_control_plane": DRAIN,
+    "module_utils/_k8s/drain/cordon.py::wait_ready": DRAIN,
+    "module_utils/_k8s/drain/drain.py::check_permissions": DRAIN,
+    "module_utils/_k8s/drain/drain.py::drain": DRAIN,
+    "module_utils/_k8s/drain/drain.py::pods_of": DRAIN,
+    "module_utils/_k8s/drain/drain.py::refuse": DRAIN,
+    "module_utils/_k8s/ready/olm.py::_wait": AFTER,
+    "module_utils/_k8s/ready/olm.py::install": "an InstallPlan that OLM makes of the Subscription of this run",
+    "module_utils/_k8s/ready/wait.py::check": "kinds that no plan has",
+    "module_utils/_k8s/testers/jobs.py::_wait_no_pods": TESTERS,
+    "module_utils/_k8s/testers/lease.py::Lease.take": BUSY,
+    "module_utils/_k8s/testers/logs.py::describe_part": TESTERS,
+    "module_utils/_k8s/testers/logs.py::read_log": TESTERS,
+    "module_utils/_k8s/testers/namespace.py::prepare": SAME + "test_the_namespace_of_the_testers_is_judged_first",
+    "module_utils/_k8s/testers/nccl.py::_start": TESTERS,
+    "module_utils/_k8s/testers/nccl.py::measured": "options that the role of collectives always gives",
+    "module_utils/_k8s/testers/passes.py::read_kept": TESTERS,
+    "module_utils/_k8s/testers/steps.py::_run": "an option that the action plugin makes",
+    "module_utils/_k8s/testers/steps.py::check_namespace": SAME + "info.py calls the same function for test_namespace",
+    "module_utils/_k8s/testers/steps.py::endpoints_of": "an empty plan, which run_scope refuses first",
+    "module_utils/_k8s/testers/steps.py::read_script": "a file of the collection",
+    "modules/fabric_objects.py::run": SAME + "test_the_check_before_the_first_change_finds_what_a_role_would_refuse",
+    "modules/fabric_olm.py::aim": "options that the role of the operator never gives",
+    "modules/fabric_olm.py::run": SAME + "test_what_stands_in_the_way_is_foreseen_and_left",
 }
 
 
@@ -96,20 +139,20 @@ def imported(path: Path, tree: ast.Module) -> Iterator[tuple[str, tuple[Path, st
 
 
 @functools.cache
-def methods() -> dict[str, list[Function]]:
+def methods(folders: tuple[str, ...]) -> dict[str, list[Function]]:
     found: dict[str, list[Function]] = {}
-    for path in sources():
+    for path in sources(folders):
         for function in read(path).functions.values():
             if "." in function.name:
                 found.setdefault(function.name.rpartition(".")[2], []).append(function)
     return found
 
 
-def sources() -> list[Path]:
-    return [*sorted((UTILS / "_host").rglob("*.py")), *sorted((UTILS / "_common").rglob("*.py"))]
+def sources(folders: tuple[str, ...]) -> list[Path]:
+    return [path for folder in folders for path in sorted((UTILS / folder).rglob("*.py"))]
 
 
-def calls(function: Function) -> Iterator[Function]:
+def calls(function: Function, folders: tuple[str, ...]) -> Iterator[Function]:
     """Everything that a function names."""
     file = read(function.path)
     for node in ast.walk(function.node):
@@ -120,7 +163,7 @@ def calls(function: Function) -> Iterator[Function]:
             if owner and not owner[1]:
                 yield from named(read(owner[0]), node.attr)
             else:
-                yield from methods().get(node.attr, ())
+                yield from methods(folders).get(node.attr, ())
 
 
 def named(file: File, name: str) -> Iterator[Function]:
@@ -134,7 +177,7 @@ def named(file: File, name: str) -> Iterator[Function]:
             yield function
 
 
-def reached(first: list[Function], without: str = "") -> set[str]:
+def reached(first: list[Function], folders: tuple[str, ...], without: str = "") -> set[str]:
     """Return what these functions reach, where nothing leads into the file ``without``."""
     todo, seen = list(first), set()
     while todo:
@@ -142,13 +185,13 @@ def reached(first: list[Function], without: str = "") -> set[str]:
         if function.key not in seen and function.path.stem != without:
             seen.add(function.key)
             # Tables of a file, such as those of settings, lead to functions too.
-            todo += [*calls(function), read(function.path).functions[""]]
+            todo += [*calls(function, folders), read(function.path).functions[""]]
     return seen
 
 
-def refusals() -> set[str]:
+def refusals(folders: tuple[str, ...], modules: tuple[str, ...]) -> set[str]:
     """Return the functions that raise an error for a user."""
-    paths = [*sources(), *(PLUGINS / "modules" / f"{name}.py" for name in MODULES)]
+    paths = [*sources(folders), *(PLUGINS / "modules" / f"{name}.py" for name in modules)]
     return {
         function.key
         for path in paths
@@ -164,13 +207,19 @@ def raised(node: ast.Raise) -> str:
 
 
 def foreseen(without: str = "") -> set[str]:
-    return reached([read(PLUGINS / "modules/preflight.py").functions["main"]], without)
+    return reached([read(PLUGINS / "modules/preflight.py").functions["main"]], HOST, without)
 
 
 def test_every_refusal_is_foreseen_or_has_its_reason() -> None:
-    assert sorted(refusals() - foreseen()) == sorted(LATER)
+    assert sorted(refusals(HOST, MODULES) - foreseen()) == sorted(LATER)
 
 
 def test_a_plan_that_preflight_does_not_run_is_found() -> None:
     key = "module_utils/_host/sriov/plan.py::wanted"
-    assert key in foreseen() and key in refusals() - foreseen(without="roles_io")
+    assert key in foreseen() and key in refusals(HOST, MODULES) - foreseen(without="roles_io")
+
+
+def test_every_refusal_of_the_cluster_is_found_by_its_check_or_has_its_reason() -> None:
+    """The check is that of playbooks/tasks/cluster.yml, which runs before the first host is changed."""
+    found = reached([read(PLUGINS / "modules/cluster_info.py").functions["main"]], CLUSTER)
+    assert sorted(refusals(CLUSTER, CLUSTER_MODULES) - found) == sorted(LATER_ON_THE_CLUSTER)

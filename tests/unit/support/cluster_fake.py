@@ -225,6 +225,9 @@ class FakeCluster:
                 return status(409, "Conflict", "the object has been modified")
             merged = _merge(self.objects[path], data)
             self.objects[path] = merged
+            meta = merged["metadata"]
+            if meta.get("deletionTimestamp") and not meta.get("finalizers") and path not in self.kept:
+                del self.objects[path]
             return ok(merged)
         live = self.objects.get(path)
         conflicts = [] if query["force"] == "true" else list(_conflicts(live, data, query["fieldManager"]))
@@ -268,7 +271,7 @@ class FakeCluster:
             return self._missing(path)
         if "dryRun" in query:
             return ok(self.objects[path])
-        if path in self.kept:
+        if path in self.kept or self.objects[path]["metadata"].get("finalizers"):
             self.objects[path]["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:10Z"
             return ok(self.objects[path])
         space = path.rpartition("/")[2] if path.startswith("/api/v1/namespaces/") and path.count("/") == 4 else ""

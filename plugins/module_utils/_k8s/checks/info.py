@@ -19,7 +19,7 @@ from ..client.kinds import collection
 from ..client.nodes import nodes_of, nodes_of_hosts
 from ..objects import olm, pools, release
 from ..objects.preview import STEPS, preview, steps
-from . import access, chart, networks, problems, pull_secrets, sriov_policies, survey, ufm_secret
+from . import access, chart, networks, problems, pull_secrets, sriov_policies, survey, test_namespace, ufm_secret
 
 
 def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     if params["operator_state"] == "present":
         policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
         said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
-        said += [*_installing(params, decision, run), *_impersonating(params), *_platform(api, params)]
+        said += [*_installing(params, decision, run), *_testers(api, params), *_platform(api, params)]
         said += [*_pools(api, params, labels), *_pull_secrets(api, params, decision)]
         overlaps = networks.overlaps(api, params, nodes, by_host=by_host)
         said += [*overlaps.problems, *(own["problem"] for own in others if own["stops"])]
@@ -198,14 +198,16 @@ def _labels(params: Mapping[str, Any], by_host: Mapping[str, str]) -> dict[str, 
     return labels
 
 
-def _impersonating(params: Mapping[str, Any]) -> list[str]:
+def _testers(api: Api, params: Mapping[str, Any]) -> list[str]:
+    """Return why testers would not start, where the run measures in pods."""
     if "validate" not in params["steps"]:
         return []
+    found = test_namespace.problems(api, params["test_namespace"])
     try:
         access.refuse_impersonation(params)
     except InputError as error:
-        return [str(error)]
-    return []
+        found.append(str(error))
+    return found
 
 
 def _target(params: Mapping[str, Any]) -> Target:

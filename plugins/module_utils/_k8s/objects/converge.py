@@ -12,7 +12,7 @@ from ..._fabric.operator.order import apply_order, delete_order
 from ..client.api import Api
 from ..client.kinds import label
 from ..client.poll import Clock
-from . import agents, leftovers, prune, released
+from . import agents, finalizers, leftovers, prune, released
 from .apply import Options, Outcome, apply_object, remove_object, wait_gone
 
 
@@ -51,6 +51,7 @@ def _removed_at_once(api: Api, ordered: Sequence[Any], options: Options, *, cloc
     removed = [remove_object(api, item, options) for item in ordered]
     gone = [as_applied(outcome) for outcome in removed if outcome.action == "delete"]
     if not options.check:
+        finalizers.end(api, ordered)
         wait_gone(api, gone, options, clock=clock)
         released.wait(api, gone, options.timeout, clock=clock, tell=options.tell)
     return removed

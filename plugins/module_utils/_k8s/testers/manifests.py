@@ -13,6 +13,7 @@ from ..._fabric.intent.host_classes import of_plan
 from ..._fabric.operator import attachments
 from ..._fabric.operator.profiles import registry
 from ..._fabric.operator.sections import resource_key
+from ..checks.test_namespace import COMPONENT
 from ..client.api import MANAGER
 from ..objects.ownership import MARK
 from .resources import Needs
@@ -21,7 +22,6 @@ ENDPOINTS = "endpoints.json"
 CONTAINER = "tester"
 FOLDER = "/gpufabric"
 MAILBOX = "/mailbox"
-COMPONENT = {"app.kubernetes.io/component": "tester"}
 SELECTOR = f"{MARK}={MANAGER},app.kubernetes.io/component=tester"
 RUN = "gpufabric.rdma/run"
 RBAC = "rbac.authorization.k8s.io"

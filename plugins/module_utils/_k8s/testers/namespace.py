@@ -4,18 +4,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..._common.errors import InputError
-from ..._fabric.operator.common import made_by_us
-from ..._fabric.operator.installation import ADMITTING, ENFORCE
-from ..checks import pull_secrets
+from ..checks import pull_secrets, test_namespace
 from ..client.api import Api
 from ..client.kinds import path_of
 from ..client.poll import Clock
 from ..objects.apply import Options, apply_object, remove_object, wait_gone
-from .manifests import COMPONENT, Testers, namespace_object
+from .manifests import Testers, namespace_object
 
 
 def prepare(api: Api, testers: Testers, clock: Clock) -> None:
@@ -25,30 +20,19 @@ def prepare(api: Api, testers: Testers, clock: Clock) -> None:
     if absent:
         raise InputError("; ".join(absent))
     live = api.get(path_of(api, item))
-    if live is None or is_testers(live) or live["metadata"].get("deletionTimestamp"):
+    if live is None or not test_namespace.kept(live):
         apply_object(api, item, Options(), clock=clock)
-        return
-    level = (live["metadata"].get("labels") or {}).get(ENFORCE)
-    if level not in ADMITTING:
-        raise InputError(
-            f"namespace {testers.namespace} was not created for the testers, and its label {ENFORCE} is {level}. The"
-            " testers need privileged. Set that label, or set namespace to a name that is not used"
-        )
+    elif text := test_namespace.refusal(live):
+        raise InputError(text)
 
 
 def remove(api: Api, testers: Testers, options: Options, *, clock: Clock) -> bool:
     """Delete the namespace if it was created for the testers; whether there was anything to do."""
     item = namespace_object(testers)
     live = api.get(path_of(api, item))
-    if live is None or not is_testers(live):
+    if live is None or not test_namespace.is_testers(live):
         return False
     outcome = remove_object(api, item, options)
     if outcome.action == "delete" and not options.check:
         wait_gone(api, [outcome.item], options, clock=clock)
     return outcome.action != "none"
-
-
-def is_testers(live: Mapping[str, Any]) -> bool:
-    """Whether a namespace was created for the testers, and for nothing else."""
-    labels = live["metadata"].get("labels") or {}
-    return made_by_us(live) and COMPONENT.items() <= labels.items()

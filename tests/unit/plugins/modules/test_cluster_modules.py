@@ -548,6 +548,21 @@ def test_pull_secrets_must_be_in_a_namespace_that_exists(
     assert run("cluster_info", capsys, **given)["problems"] == [of_tests]
 
 
+def test_the_namespace_of_the_testers_is_judged_first(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before hosts are prepared, and only where the run measures in pods."""
+    level = {"pod-security.kubernetes.io/enforce": "restricted"}
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tests", "labels": level}}
+    cluster.put(space)
+    given: dict[str, Any] = {"test_namespace": "tests"}
+    assert run("cluster_info", capsys, steps=["policy"], **given)["problems"] == []
+    (problem,) = run("cluster_info", capsys, steps=["validate"], **given)["problems"]
+    assert problem.startswith("namespace tests was not created for the testers, and its label ")
+    own = {"app.kubernetes.io/managed-by": "gpufabric", "app.kubernetes.io/component": "tester"}
+    for labels in ({}, {**level, **own}, {"pod-security.kubernetes.io/enforce": "privileged"}):
+        cluster.put({**space, "metadata": {"name": "tests", "labels": labels}})
+        assert run("cluster_info", capsys, steps=["validate"], **given)["problems"] == []
+
+
 def test_the_secret_of_ufm_has_its_keys(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:
     given: dict[str, Any] = {"namespace": "op", "ufm_secret": "ufm"}
     assert run("cluster_info", capsys, **given)["problems"] == []
