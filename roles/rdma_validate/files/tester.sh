@@ -132,6 +132,11 @@ END
 # own_addresses NETDEV: the local addresses inside the netdev's connected networks, in $found.
 # fib_trie tells which addresses are local, the routing table which networks hang on which netdev.
 own_addresses() {
+    addresses_in_networks "$1"
+    [ -n "$found" ] || lone_addresses "$1"
+}
+
+addresses_in_networks() {
     found=
     last=
     while read -r bar word kind _; do
@@ -141,7 +146,6 @@ own_addresses() {
             case " $found " in *" $last "*) ;; *) on_netdev "$last" "$1" && found="$found $last" ;; esac
         fi
     done <"$PROC/net/fib_trie"
-    [ -n "$found" ] || lone_addresses "$1"
 }
 
 # lone_addresses NETDEV: addresses of /32, which are in no network, in $found: those that ip shows. Without ip the only
@@ -164,6 +168,24 @@ lone_addresses() {
         fi
     done <"$PROC/net/fib_trie"
     case $found in " "*" "*) found= ;; esac
+    [ -z "$found" ] || ! of_default_route "$1" || found=
+}
+
+# of_default_route NETDEV: whether another netdev has the default route and no address in a network of its own, so that
+# the only address is probably that one's.
+of_default_route() {
+    while read -r dev dest _ _ _ _ _ mask _; do
+        [ "$dest$mask" = 0000000000000000 ] || continue
+        [ "$dev" != "$1" ] || return 1
+        lone=$found
+        found=
+        addresses_in_networks "$dev"
+        last=$found
+        found=$lone
+        [ -z "$last" ]
+        return
+    done <"$PROC/net/route"
+    return 1
 }
 
 # on_netdev ADDRESS NETDEV: whether it is in a connected network of the netdev, or of any without NETDEV.
@@ -426,12 +448,12 @@ describe_ib() {
     first "$path/ports/$port/gids/$gid"
     more="$more prefix=${line%"${line#???????????????????}"}"
     keys=
-    count=0
+    members=0
     for file in "$path/ports/$port/pkeys"/*; do
         first "$file"
         case $line in "" | 0x0000) continue ;; esac
-        count=$((count + 1))
-        [ "$count" -gt 128 ] || keys="$keys ${file##*/}:$line"
+        members=$((members + 1))
+        [ "$members" -gt 128 ] || keys="$keys ${file##*/}:$line"
     done
     more="$more pkeys=\"${keys# }\""
     vf=no

@@ -140,6 +140,8 @@ class Bench:
     def __init__(self, folder: Path, shell: list[str]) -> None:
         self.folder, self.shell = folder, shell
         self.sys, self.proc, self.calls = folder / "sys", folder / "proc", folder / "calls"
+        # Where programs are beside the stand-ins.
+        self.path = os.environ["PATH"]
         for name in ("ib_write_bw", "ib_read_bw", "ib_write_lat"):
             write(folder / "bin" / name, STUB, 0o755)
         write(folder / "bin" / "slumber", SLEEP, 0o755)
@@ -180,7 +182,7 @@ class Bench:
     def env(self) -> dict[str, str]:
         folder = str(self.folder)
         return {
-            "PATH": f"{folder}/bin:{os.environ['PATH']}",
+            "PATH": f"{folder}/bin:{self.path}".rstrip(":"),
             "TMPDIR": folder,
             "GPUFABRIC_SYS": str(self.sys),
             "GPUFABRIC_PROC": str(self.proc),
@@ -192,7 +194,7 @@ class Bench:
 
     def run(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*self.shell, str(SCRIPT), *args],
+            [str(shutil.which(self.shell[0])), *self.shell[1:], str(SCRIPT), *args],
             input=stdin,
             env=self.env(),
             text=True,
@@ -365,6 +367,13 @@ def test_a_rail_with_ipv6_alone_is_found_by_the_gid_of_its_address(bench: Bench,
         assert found.error("rail0") == f"no RDMA device has a RoCE v2 GID for {address} of rail0"
 
 
+def only(bench: Bench, *programs: str) -> None:
+    """Leave these programs of the machine to the tester, and its stand-ins."""
+    for name in programs:
+        (bench.folder / "bin" / name).symlink_to(str(shutil.which(name)))
+    bench.path = ""
+
+
 ONE = "2: eth0    inet 10.244.3.17/32 scope global eth0\\       valid_lft forever preferred_lft forever"
 
 
@@ -379,13 +388,9 @@ ONE = "2: eth0    inet 10.244.3.17/32 scope global eth0\\       valid_lft foreve
 )
 def test_the_control_address_of_a_pod_is_of_a_32(bench: Bench, more: str, ip: str | None, address: str) -> None:
     in_network(bench, (CALICO[0] + more, CALICO[1]), ip or "")
-    env = {**bench.env(), "PATH": f"{bench.folder}/bin" + (":" + os.environ["PATH"] if ip else "")}
-    for name in () if ip else ("timeout", "taskset", "cat"):
-        (bench.folder / "bin" / name).symlink_to(str(shutil.which(name)))
-    shell = [str(shutil.which(bench.shell[0])), *bench.shell[1:]]
-    done = subprocess.run(
-        [*shell, str(SCRIPT), "describe", str(bench.folder / "rails")], env=env, text=True, capture_output=True
-    )
+    if not ip:
+        only(bench, "timeout", "taskset", "cat")
+    done = bench.run("describe", str(bench.folder / "rails"))
     assert parse_describe(done.stdout).host["control"] == address
 
 

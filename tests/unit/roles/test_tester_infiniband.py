@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.roles.test_tester import PEER, SHELLS, Bench, line, write
+from tests.unit.roles.test_tester import PEER, SHELLS, Bench, line, only, write
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import parse_describe
 
@@ -109,6 +109,25 @@ def test_a_child_in_a_pod_is_found_by_the_gid_in_its_address(bench: Bench) -> No
 def test_a_vf_of_this_host(bench: Bench) -> None:
     (bench.sys / "class/infiniband/mlx5_0/device/physfn").mkdir()
     assert [rail["vf"] for rail in describe(bench).values()] == ["yes", "no"]
+
+
+def test_the_partitions_of_ports_are_no_rails(bench: Bench) -> None:
+    done = bench.run("describe", str(bench.folder / "rails"))
+    assert done.stdout.splitlines()[-1] == "=== gpufabric described 2"
+
+
+@pytest.mark.parametrize("network", [False, True])
+def test_without_ip_the_address_of_a_pod_is_not_that_of_a_rail_without_one(bench: Bench, network: bool) -> None:
+    """Where eth0 has an address in a network, the /32 is not that of the default route."""
+    trie = "     |-- 10.244.3.17\n        /32 host LOCAL\n"
+    routes = "Iface\tDestination\neth0\t00000000\t0101FEA9\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
+    if network:
+        trie += "     |-- 192.168.7.2\n        /32 host LOCAL\n"
+        routes += "eth0\t0007A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
+    write(bench.proc / "net/fib_trie", f"Main:\n{trie}")
+    write(bench.proc / "net/route", routes)
+    only(bench, "timeout", "taskset", "cat")
+    assert describe(bench)["rail0"]["address"] == ("10.244.3.17" if network else "-")
 
 
 def test_ipoib_without_a_carrier_keeps_no_port_from_use(bench: Bench) -> None:

@@ -135,7 +135,8 @@ def _mtus(rail: Mapping[str, Any], sides: Sides, told: Described) -> _Found:
         planned = sides.get(host, {}).get("mtu")
         mtu = words.get("mtu", "")
         if planned and mtu.isdigit() and int(mtu) < planned:
-            infiniband = "check the MTU of the partition in the subnet manager"
+            # The port and its switch port agree on it when the subnet manager configures them; no partition changes it.
+            infiniband = "check the MTU that the port (max_mtu of ibv_devinfo) and its switch port support"
             ethernet = f"check for an MTU below {rail['mtu']} on host and switch"
             action = infiniband if rail.get("link_layer") == "infiniband" else ethernet
             text = f"RDMA MTU {mtu}, expected {planned}: {action}"

@@ -15,7 +15,7 @@ from ...intent.kinds import KINDS
 from ...intent.tests import ADAPTIVE
 from ..schedule.flow_labels import NONE, Paths, labels, number_of
 from ..schedule.schedule import Measurement
-from .session import Attempt, State, asked_exchange, described, described_grh, partitions
+from .session import Attempt, State, asked_exchange, described, has_grh, partitions
 
 # What perftest of a host can do, by what its tester reports.
 _CAN = {"none": 0, "one": 1, "list": 2}
@@ -34,7 +34,7 @@ def can_choose(state: State) -> bool:
 
 def lids(state: State, test: Measurement) -> int:
     """Return how many LIDs, each a path of its own, both ports of an InfiniBand test have; 1 where GRHs are used."""
-    if test.rail not in partitions(state) or test in state.refused or described_grh(state, test):
+    if test.rail not in partitions(state) or has_grh(state, test):
         return 1
     ends = (described(state, test.client, test.rail), described(state, test.server, test.server_rail))
     masks = [int(end.get("lmc", "0")) if end.get("lid", "-") != "-" else 0 for end in ends]

@@ -10,7 +10,6 @@ from typing import Any
 from ..diagnosis.absence import FIRM, LOST, WEAK, Shown, absence, combined, overload, overloaded
 from ..diagnosis.fan import VOID
 from ..readings.counters import link_went_down, sentences
-from ..readings.exchange import path_refused
 from ..readings.perftest import Run, Sample, reading
 from ..readings.tester_log import Log
 from ..schedule.schedule import Measurement, Round, star_of, subject
@@ -25,10 +24,10 @@ from .session import (
     State,
     addresses_used,
     asked_exchange,
-    described_grh,
     expectation_of,
     faults,
     gpu_of,
+    has_grh,
     late_hosts,
     low_link,
     partitions,
@@ -54,15 +53,16 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
             attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs=runs) else ()))
             kept = state.probes if number in state.probing else state.attempts
             kept.setdefault(test, []).append(attempt)
-            if sample is None and _wants_grh(state, test, runs):
-                state.refused[test] = attempt
-                state.expected.pop(test, None)
+            if test.rail in partitions(state) and not has_grh(state, test):
+                state.grh.add(test, attempt, runs)
             if sample:
                 measured.add(test.client)
                 measured.add(test.server)
             if test.star:
                 state.stars.setdefault((number, at, star_of(test)), []).append((test, attempt))
         port_health.absorb(state.ports, played, tests=state.tests)
+    if state.grh.settle():
+        state.expected.clear()
 
 
 def _possible(state: State, test: Measurement, sample: Sample | None) -> bool:
@@ -70,12 +70,6 @@ def _possible(state: State, test: Measurement, sample: Sample | None) -> bool:
     if sample is None or sample.unit == "us":
         return True
     return verdict.possible(sample.value, expectation_of(state, test))
-
-
-def _wants_grh(state: State, test: Measurement, runs: Sequence[Run | None]) -> bool:
-    """Return whether a port refused the path of an attempt without a GRH, as those do that demand one."""
-    without = test.rail in partitions(state) and test not in state.refused and not described_grh(state, test)
-    return without and path_refused(*runs)
 
 
 def _telling(

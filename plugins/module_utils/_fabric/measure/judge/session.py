@@ -20,6 +20,7 @@ from ..schedule.flow_labels import Paths
 from ..schedule.schedule import Measurement, star_of
 from ..schedule.turns import rails_at_once
 from .expectation import Asked, Expectation, Side, described_rate, expect, side_of
+from .ib_paths import Grh, ends_of
 from .port_health import Port
 
 
@@ -60,8 +61,7 @@ class State:
     # By rail and pair of hosts why the mesh has shown that no test between them can work.
     unmet: dict[tuple[str, frozenset[str]], str] = field(default_factory=dict)
     attempts: dict[Measurement, list[Attempt]] = field(default_factory=dict)
-    # The first attempts whose InfiniBand port refused a path without a GRH: later ones have a GRH.
-    refused: dict[Measurement, Attempt] = field(default_factory=dict)
+    grh: Grh = field(default_factory=Grh)
     # How the testers did in each pass, and in the same minutes.
     conduct: dict[int, Conduct] = field(default_factory=dict)
     # By host, rail and address the duplicate address there (duplicates.py).
@@ -130,15 +130,14 @@ def addresses_used(state: State, ends: Iterable[tuple[str, str]]) -> list[tuple[
 
 def expectation_of(state: State, test: Measurement) -> Expectation:
     """Return what a test must reach; in a star, what all of it must reach together."""
-    key = test._replace(size=0) if test.size and test not in state.refused else test
+    key = test._replace(size=0) if test.size else test
     if key not in state.expected:
         found = _expectation(state, test)
         state.expected[key] = found
         if state.where == "host" and not test.peer_rail and not test.star and found.bound_by != "unknown":
             # Without limits of VFs it is the same in both directions.
             other = Measurement(test.rail, test.server, test.client, test.kind, memory=test.memory)
-            if other not in state.refused and test not in state.refused:
-                state.expected[other] = found
+            state.expected[other] = found
     return state.expected[key]
 
 
@@ -195,17 +194,17 @@ def _planned_side(state: State, test: Measurement, name: str, *, rail: str) -> d
 
 def _headers(state: State, test: Measurement) -> int:
     """Return the bytes that packets of a test have besides the usual ones of their link."""
-    if described_grh(state, test) or test in state.refused:
+    if has_grh(state, test):
         return GRH
     return IPV6 if described(state, test.client, test.rail).get("address6") else 0
 
 
-def described_grh(state: State, test: Measurement) -> bool:
-    """Return whether the ports of a test described themselves so that packets between them need a GRH."""
+def has_grh(state: State, test: Measurement) -> bool:
+    """Return whether packets between the ports of a test have a GRH: by what they described, or what they refused."""
     if test.rail not in partitions(state):
         return False
-    ends = ((test.client, test.rail), (test.server, test.server_rail))
-    return ib_port.needs_grh(*(described(state, *end) for end in ends))
+    ends = (described(state, *end) for end in ends_of(test))
+    return ib_port.needs_grh(*ends) or bool(state.grh.demanded_by(test))
 
 
 def low_link(state: State, name: str, rail: str, *, link: Mapping[str, str]) -> list[str]:
@@ -252,7 +251,7 @@ def faults(state: State, test: Measurement, used: Attempt) -> list[bool]:
         one.sample is None
         and shown_by(state, test, one).fault
         and not failed_by_exchange(one.client, one.server, way)
-        and one is not state.refused.get(test)
+        and not state.grh.explains(test, one)
         for one in state.attempts[test]
     ]
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from ..diagnosis.absence import NONE
@@ -13,7 +14,7 @@ from ..readings.exchange import exchange_failed, exchange_warning
 from ..readings.perftest import TIMED_OUT
 from ..schedule.schedule import Measurement
 from .meeting import elsewhere
-from .session import Attempt, State, asked_exchange, described, described_grh, partitions, shown_by
+from .session import Attempt, State, asked_exchange, described, has_grh, partitions, shown_by
 
 
 def exchange_of(state: State, test: Measurement) -> str:
@@ -51,8 +52,8 @@ def options_of(state: State, test: Measurement, side: str) -> str:
     words = [_source(state, test, own, way=way)] if client else []
     # RDMA-CM takes path and partition from the subnet manager.
     if test.rail in partitions(state) and way != "cm" and own:
-        grh = described_grh(state, test) or test in state.refused
-        words += [ib_port.options(own, partitions(state)[test.rail], grh=grh, level=state.tests["service_level"])]
+        grh, level = has_grh(state, test), state.tests["service_level"]
+        words += [ib_port.options(own, partitions(state)[test.rail], grh=grh, level=level)]
     return " ".join(word for word in words if word)
 
 
@@ -82,8 +83,10 @@ def exchange_warnings(state: State) -> list[str]:
             # Nothing but numbers was worth keeping.
             continue
         done = next((one for one in reversed(tried) if one.sample), None)
-        if done and test in state.refused:
-            why = "since a port refused a queue pair without one"
+        demanded = state.grh.demanded_by(test)
+        if done and demanded and any(map(partial(state.grh.explains, test), tried)):
+            host, rail = demanded[0]
+            why = f"since {host} {rail} refused all {len(state.grh.refused[host, rail])} queue pairs without one"
             told.append(f"{test.client} to {test.server} {test.rail} {test.kind}: measured with a GRH, {why}")
             continue
         why = next((one.reason for one in tried if exchange_failed(one.client, one.server)), "")

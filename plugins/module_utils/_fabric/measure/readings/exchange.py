@@ -34,12 +34,9 @@ def exchange_failed(client: Run | None, server: Run | None) -> bool:
     return any(_FAILED[run.exchange].search(run.text) for run in runs)
 
 
-def path_refused(client: Run | None, server: Run | None) -> bool:
+def path_refused(run: Run | None) -> bool:
     """Return whether a side met the other one, and its port then refused the path that it was told without RDMA-CM."""
-    return any(
-        run is not None and run.rc and run.exchange != "cm" and _REFUSED_PATH.search(run.text)
-        for run in (client, server)
-    )
+    return run is not None and bool(run.rc) and run.exchange != "cm" and bool(_REFUSED_PATH.search(run.text))
 
 
 def failed_by_exchange(client: Run | None, server: Run | None, way: str) -> bool:
