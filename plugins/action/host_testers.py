@@ -23,7 +23,17 @@ SPEC: dict[str, Any] = {
     "state": {
         "type": "str",
         "required": True,
-        "choices": ["recovered", "prepared", "delivered", "scheduled", "started", "awaited", "collected", "absent"],
+        "choices": [
+            "recovered",
+            "prepared",
+            "delivered",
+            "scheduled",
+            "started",
+            "awaited",
+            "collected",
+            "ports",
+            "absent",
+        ],
     },
     "folder": {"type": "str", "required": True},
     "unit": {"type": "str", "required": True},
@@ -32,6 +42,7 @@ SPEC: dict[str, Any] = {
     "evidence": {"type": "path"},
     "script": {"type": "path"},
     "rails": {"type": "list", "elements": "dict"},
+    "reading": {"type": "str", "choices": ["before", "after"]},
     "continued": {"type": "str", "default": ""},
     "leftover": {"type": "dict"},
     "resumed": {"type": "bool", "default": False},
@@ -163,6 +174,17 @@ class ActionModule(ActionBase):
         if "dest" not in fetched:
             self._note(f"pass-{number}", "error", host_tester.why_no_log(given["not_started"], ended, fetched))
         return {"fetched": "dest" in fetched}
+
+    def _ports(self) -> dict[str, Any]:
+        """Read what the ports of this host show, which pods on it do not see; without an answer they are not known."""
+        given = self._params
+        argv = host_tester.ports(host_tester.rails_text(given["rails"]))
+        answer = self._command(argv, Path(given["script"]).read_text(encoding="utf-8"))
+        folder = f"ports-{given['reading']}"
+        (Path(given["evidence"]) / folder).mkdir(mode=0o750, parents=True, exist_ok=True)
+        if answer.get("rc") == 0:
+            self._note(folder, "log", str(answer["stdout"]))
+        return {"read": answer.get("rc") == 0}
 
     def _absent(self) -> dict[str, Any]:
         """Without a run, whatever is there: then a host that does not answer is an error, something may run there."""

@@ -46,6 +46,7 @@ options:
       - C(describe/NAME.log) is the self-description of a tester, and C(pass-N/NAME.log) its output in pass N. If a log is missing, a file
         C(NAME.error) contains the reason.
       - The number of C(pass-N) directories is the number of completed passes.
+      - C(ports-before/HOST.log) and C(ports-after/HOST.log) show the ports of the hosts, for a measurement in pods.
     type: path
     required: true
   limit:
@@ -292,7 +293,10 @@ def read_evidence(folder: str, failure: str) -> Evidence:
         played = os.path.join(folder, f"pass-{len(passes) + 1}")
         passes.append(Pass(read_folder(played, ".log"), read_folder(played, ".error")))
     described = os.path.join(folder, "describe")
-    return Evidence(read_folder(described, ".log"), read_folder(described, ".error"), tuple(passes), failure)
+    # Only of pods, whose testers do not see the ports of their hosts.
+    ports = [os.path.join(folder, f"ports-{when}") for when in ("before", "after")]
+    read = tuple(read_folder(path, ".log") for path in ports) if all(map(os.path.isdir, ports)) else ()
+    return Evidence(read_folder(described, ".log"), read_folder(described, ".error"), tuple(passes), failure, read)
 
 
 def read_earlier(path: str | None, where: str, seen: tuple[str, ...] = ()) -> EarlierReport | None:

@@ -18,8 +18,8 @@ from .._fabric.measure.readings import frames
 
 # An error that is no failure of the command: the host is in use, or is no longer that of this run.
 IN_USE = 75
-# What a host may write to its log: 2 KiB for each test, doubled.
-_LOG_BASE, _LOG_TEST = 65536, 4096
+# What a host may write to its log: 6 KB for each of 16 ports and 2 KiB for each test, doubled.
+_LOG_BASE, _LOG_TEST = 196608, 4096
 _LONGEST_REASON = 300
 # Until the shell ends or closes 9, no module of another run changes the host, and no other run reserves it. The end of
 # a measurement removes the folder; a lock on a folder that is gone is none.
@@ -58,7 +58,15 @@ systemctl stop @unit@.service 2>/dev/null
 systemctl reset-failed @unit@.service 2>/dev/null
 rm -rf @folder@ && mkdir -p @folder@ && cat >@folder@/tester.sh && printf '%s\\n' "$1" >@folder@/rails &&
   echo "$up @now@" >@folder@/clocks || exit 1
-sh @folder@/tester.sh describe @folder@/rails >@folder@/describe && head -c 262144 @folder@/describe
+sh @folder@/tester.sh describe @folder@/rails >@folder@/describe && head -c 262144 @folder@/describe &&
+  sh @folder@/tester.sh ports @folder@/rails | head -c 262144
+"""
+# Reads only, so it reserves nothing.
+_PORTS = """umask 077
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+cat >"$folder/tester.sh" && printf '%s\\n' "$1" >"$folder/rails" || exit 1
+TMPDIR=$folder sh "$folder/tester.sh" ports "$folder/rails" | head -c 262144
 """
 _DELIVER = f"umask 077\n{_RENEW}cat >@folder@/batch\n"
 _START = f"""{_RENEW}read -r _ number _ 2>/dev/null <@folder@/batch && [ "$number" = "@pass@" ] ||
@@ -132,6 +140,11 @@ def prepare(tester: Tester, rails: str, hold_for: int, *, now: float, continued:
     """
     text = tester.fill(_PREPARE, hold=hold_for, now=now, continued=continued)
     return ["sh", "-c", text, "sh", rails]
+
+
+def ports(rails: str) -> list[str]:
+    """Return the command that prints what the ports of a host show; its input is the tester's script."""
+    return ["sh", "-c", _PORTS, "sh", rails]
 
 
 def deliver(tester: Tester, hold_for: int, now: float) -> list[str]:

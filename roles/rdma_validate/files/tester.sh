@@ -6,6 +6,7 @@
 # uses taskset, stdbuf and ethtool when they are there. It judges nothing: raw output goes out between markers.
 #
 #   tester.sh describe RAILS                what each rail is here
+#   tester.sh ports RAILS                   what the physical ports of the rails show of module, FEC and counters
 #   tester.sh run RAILS [LOG [CLOCKS START]]
 #                                           play one batch from standard input, from START of the controller's clock on
 #   tester.sh serve RAILS MAILBOX IDLE      describe, then play batches from MAILBOX until told that it was the last
@@ -31,6 +32,7 @@ LARGEST_GID=64
 LOGGED=1000
 logged=0
 mailbox=
+seen_from=
 work=
 players=
 NL='
@@ -745,6 +747,115 @@ taken() {
     grown="$grown cpu_percent_of_others=+$((share * 100 / span))"
 }
 
+# --- what a physical port shows ---------------------------------------------------------------------------------
+
+# carriers NETDEV: the network devices of the ports that carry it: itself, or those below a bond or a VLAN.
+carriers() {
+    if [ -e "$SYS/class/net/$1/device" ]; then
+        say "$1"
+        return
+    fi
+    for path in "$SYS/class/net/$1"/lower_*; do
+        [ ! -e "$path" ] || carriers "${path##*/lower_}"
+    done
+}
+
+# read_ports RAILS: of the ports of all rails at the same time, since a module is read slowly.
+read_ports() {
+    mkdir "$work/ports"
+    while read -r word name netdev _; do
+        [ "$word" = rail ] || continue
+        read_port "$name" "$netdev" >"$work/ports/$name" 2>/dev/null </dev/null &
+    done <"$1"
+    wait
+    cat "$work/ports"/* 2>/dev/null
+    rm -rf "$work/ports"
+}
+
+read_port() {
+    for one in $(carriers "$2"); do
+        say "=== gpufabric port $1 $one"
+        show_port "$one" | tr -s '\t ' ' ' | head -c 6000
+        say
+    done
+}
+
+# show_port NETDEV: lines of the tools, those of them that have a meaning (readings/port_state.py).
+show_port() {
+    read -r up _ <"$PROC/uptime"
+    say "uptime: ${up%.*}"
+    if command -v ethtool >/dev/null 2>&1; then
+        timeout -k 1 5 ethtool -m "$1" | grep -E '^[[:space:]]*(Identifier|Vendor (name|PN|SN)|'\
+'(Module temperature|Laser (output|tx|rx) power)( (high|low) (alarm|warning) threshold)?|Laser (tx )?bias current|'\
+'(Transmit|Rcvr signal) avg optical power|Receiver signal average optical power)[[:space:]]*([(]Channel [0-9]+[)])?'\
+'[[:space:]]*:'
+        { timeout -k 1 2 ethtool -I --show-fec "$1" || timeout -k 1 2 ethtool --show-fec "$1"; } |
+            grep -E '^[[:space:]]*(Active FEC encoding|corrected_blocks|uncorrectable_blocks)'
+        physical=$1
+        port_statistics /dev/stdout | grep -v '^='
+    else
+        say "unread=ethtool is not installed"
+    fi
+    show_link "$1"
+    show_switch "$1"
+}
+
+# show_link NETDEV: what the firmware of a ConnectX port shows. InfiniBand has nothing else that shows its module.
+show_link() {
+    first "$SYS/class/net/$1/device/vendor"
+    [ "$line" = 0x15b3 ] && [ ! -e "$SYS/class/net/$1/device/physfn" ] || return 0
+    for tool in mlxlink mstlink; do
+        command -v "$tool" >/dev/null 2>&1 || continue
+        for path in "$SYS/class/net/$1/device/infiniband"/*; do
+            timeout -k 1 8 "$tool" -d "${path##*/}" -m -c --json | grep -E '"(Identifier|Vendor (Name|Part Number|'\
+'Serial Number)|Temperature \[C\]|(Rx|Tx) Power Current \[dBm\]|Bias Current \[mA\]|FEC|Raw Physical BER|'\
+'Effective Physical (BER|Errors)|Symbol (BER|Errors)|Time Since Last Clear \[Min\])" *:'
+            return
+        done
+    done
+}
+
+# show_switch NETDEV: to which switch port an InfiniBand port is connected, and what that one counted: damage to packets
+# that this host sends is seen only there.
+show_switch() {
+    command -v smpquery >/dev/null 2>&1 || return 0
+    first "$SYS/class/net/$1/dev_port"
+    ibport=$((${line:-0} + 1))
+    [ ! -e "$SYS/class/net/$1/device/physfn" ] || return 0
+    for path in "$SYS/class/net/$1/device/infiniband"/*; do
+        first "$path/ports/$ibport/link_layer"
+        [ "$line" = InfiniBand ] || return 0
+        set -- -C "${path##*/}" -P "$ibport"
+        info=$NL$(timeout -k 1 2 smpquery "$@" -D nodeinfo 0,1)$NL$(timeout -k 1 2 smpquery "$@" -D portinfo 0,1 0)$NL
+        field NodeType
+        [ "$field" = Switch ] || return 0
+        field Guid
+        guid=$field
+        field Lid
+        lid=$field
+        field LocalPort
+        name=$(timeout -k 1 2 smpquery "$@" -D nodedesc 0,1)
+        name=${name#"Node Description:"}
+        say "switch $field $guid ${name##*...}"
+        is_number "$field" && is_number "$lid" && command -v perfquery >/dev/null 2>&1 || return 0
+        # Extended counters first: of 64 bits, where the switch has them.
+        for extended in -x ''; do
+            # shellcheck disable=SC2086 # a word or none
+            timeout -k 1 2 perfquery "$@" $extended "$lid" "$field" | grep -E '^(SymbolErrorCounter|'\
+'LinkErrorRecoveryCounter|LinkDownedCounter|PortRcvErrors|PortXmitDiscards|LocalLinkIntegrityErrors):'
+        done
+        return 0
+    done
+}
+
+# field NAME: what smpquery printed of it first in $info, in $field.
+field() {
+    field=${info#*"$NL$1:"}
+    [ "$field" != "$info" ] || field=
+    field=${field%%"$NL"*}
+    field=${field##*.}
+}
+
 # The link as it is now in $link: rate with width of the port, of the network device, of the PCIe slot.
 see_link() {
     first "$SYS/class/infiniband/$device/ports/$ibport/rate"
@@ -1299,6 +1410,7 @@ play() {
         set +f
     done <"$1"
     finish_round
+    [ -z "$seen_from" ] || read_ports "$seen_from"
     if [ "$logged" -gt "$LOGGED" ]; then
         say "=== gpufabric batch $number done $played $missed" >&3
         read -r _ written </proc/self/fdinfo/3
@@ -1357,8 +1469,18 @@ run() {
     [ -z "${3:-}" ] || { begin_at "$3" "$4" && at=@$begin_at; }
     [ -z "${2:-}" ] || exec >"$2"
     prepare "$1"
+    # A pod does not see the physical ports: those of its host are read there.
+    seen_from=$1
     cat >"$work/batch"
     play "$work/batch" "$at"
+}
+
+# ports RAILS: by itself.
+ports() {
+    umask 077
+    work=$(mktemp -d "${TMPDIR:-/tmp}/gpufabric.XXXXXX") || die "no temporary folder"
+    trap 'rm -rf "$work"' EXIT
+    read_ports "$1"
 }
 
 serve() {
@@ -1415,9 +1537,10 @@ deliver() {
 
 case "${1:-} $#" in
 "describe 2") describe "$2" ;;
+"ports 2") ports "$2" ;;
 "run 2" | "run 3" | "run 5") run "$2" "${3:-}" "${4:-}" "${5:-}" ;;
 "serve 4") serve "$2" "$3" "$4" ;;
 "deliver 4") deliver "$2" "$3" "$4" ;;
 "finish 2") : >"$2/last" ;;
-*) die "usage: tester.sh describe RAILS | run RAILS [LOG [CLOCKS START]] | serve RAILS MAILBOX IDLE | deliver MAILBOX N READY | finish MAILBOX" ;;
+*) die "usage: tester.sh describe RAILS | ports RAILS | run RAILS [LOG [CLOCKS START]] | serve RAILS MAILBOX IDLE | deliver MAILBOX N READY | finish MAILBOX" ;;
 esac

@@ -29,6 +29,10 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.rea
     parse_rows,
     reading,
 )
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.port_state import (
+    parse as parse_ports,
+)
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.port_state import shown
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import (
     parse_batch,
     parse_describe,
@@ -1364,3 +1368,56 @@ def test_the_real_ping_of_iputils_knows_the_options(bench: Bench) -> None:
     run = parse_batch(bench.play(line), 1).runs[0, "rail0", "127.0.0.1"]
     side = parse(run)
     assert side and side.large in (Ping(9000, 3, 3), Ping(9000, why="ping: Operation not permitted")), run.text
+
+
+FOUND = ROOT / "tests/fixtures/ports"
+# ethtool -m, -I --show-fec and -S, and mlxlink, with recorded output; a device of another driver knows no -I.
+ETHTOOL = """#!/bin/sh
+case "$1 $2" in
+"-m rail0") command -p cat {0}/ethtool-qsfp-dd.txt ;;
+"-I --show-fec") [ "$3" = rail0 ] && command -p cat {0}/ethtool-fec.txt || exit 1 ;;
+"--show-fec rail1") echo "Active FEC encoding: BaseR" ;;
+"-S rail0") printf '     rx_prio3_bytes: 7\\n     rx_csum_none: 5\\n' ;;
+*) exit 1 ;;
+esac
+"""
+
+
+def test_what_ports_show_before_and_after(bench: Bench) -> None:
+    write(bench.folder / "bin/ethtool", ETHTOOL.format(FOUND), 0o755)
+    write(
+        bench.folder / "bin/mlxlink",
+        f'#!/bin/sh\n[ "$*" = "-d mlx5_1 -m -c --json" ] && command -p cat {FOUND}/mlxlink-cx8.json\n',
+        0o755,
+    )
+    for name in ("rail0", "rail1"):
+        (bench.sys / "class/net" / name / "device").mkdir()
+    device = bench.sys / "class/net/rail1/device"
+    write(device / "vendor", "0x15b3\n")
+    (device / "infiniband/mlx5_1").mkdir(parents=True)
+    # Rail 0 is a VLAN on a bond.
+    for upper, lower in (("vlan7", "bond0"), ("bond0", "rail0")):
+        (bench.sys / "class/net" / upper / f"lower_{lower}").mkdir(parents=True)
+    write(bench.folder / "rails", "rail rail0 vlan7 -\nrail rail1 rail1\n")
+    found = parse_ports(bench.run("ports", str(bench.folder / "rails")).stdout)
+    assert {rail: list(devices) for rail, devices in found.items()} == {"rail0": ["rail0"], "rail1": ["rail1"]}
+    one, other = found["rail0"]["rail0"], found["rail1"]["rail1"]
+    assert (one.values["temperature"], len(one.limits), one.fec) == ({0: 70.49}, 12, "RS")
+    assert one.counters == {"uptime": 1000, "corrected_blocks": 0, "uncorrectable_blocks": 0, "rx_prio3_bytes": 7}
+    assert (other.fec, other.values["received"][3], other.raw) == ("BaseR", -9, 2e-9)
+    # After the tests too, and nothing of it disturbs the log.
+    log = bench.play(line(0, rail="rail1"))
+    later = parse_ports(log)
+    assert later["rail0"]["rail0"].counters.pop("uptime") > 1000 == one.counters.pop("uptime")
+    assert later["rail0"] == found["rail0"] and later["rail1"]["rail1"].values == other.values
+    assert list(parse_batch(log, 1).runs) == [(0, "rail1", PEER)]
+    assert parse_batch(log, 1).done and log.splitlines()[-1].startswith("=== gpufabric batch 1 done 1")
+    # What the tester leaves out has no meaning here.
+    assert shown((FOUND / "ethtool-qsfp-dd.txt").read_text()).values == one.values
+
+
+def test_ports_without_ethtool_are_told(bench: Bench) -> None:
+    (bench.sys / "class/net/rail0/device").mkdir()
+    only(bench, "timeout", "mktemp", "rm", "mkdir", "cat", "tr", "head")
+    found = parse_ports(bench.run("ports", str(bench.folder / "rails")).stdout)
+    assert found["rail0"]["rail0"].unread == "ethtool is not installed" and "rail1" not in found

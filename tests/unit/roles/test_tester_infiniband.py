@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.unit.roles.test_tester import PEER, SHELLS, Bench, line, only, write
+from tests.unit.support.simulated_fabric import Fabric, simulated
 
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.port_state import parse
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.tester_log import parse_describe
 
 GUID = "e41d:2d03:0011:220{}"
@@ -173,3 +175,31 @@ def test_the_schedule_alone_decides_about_the_gid(bench: Bench) -> None:
     calls = bench.calls.read_text().splitlines()
     assert " -d mlx5_0 -i 1 -p 18500 -F --report_gbits" in calls[0] and " -x " not in calls[0]
     assert calls[1].endswith(f" -x 0 --pkey_index=2 -S 3 {PEER}")
+
+
+@simulated
+def test_the_switch_port_and_its_counters(tmp_path: Path) -> None:
+    """With the real smpquery and perfquery on a simulated fabric; only the name of the device is not passed on."""
+    (tmp_path / "net-folder").mkdir()
+    fabric = Fabric(tmp_path / "net-folder", {"gpu-0001": "ba3fd20003180001", "gpu-0002": "ba3fd20003180002"})
+    bench = Bench(tmp_path, SHELLS[0].values[0])
+    add_port(bench, 0, "rail0")
+    (bench.sys / "class/net/rail0/device/infiniband").mkdir(parents=True)
+    (bench.sys / "class/net/rail0/device/infiniband/mlx5_0").symlink_to(bench.sys / "class/infiniband/mlx5_0")
+    try:
+        fabric.configure("Default=0x7fff, ipoib : ALL=full ;\n")
+        for name in ("smpquery", "perfquery"):
+            write(bench.folder / "bin" / name, fabric.program(name, "gpu-0002"), 0o755)
+        done = bench.run("ports", str(bench.folder / "rails"))
+        shown = parse(done.stdout)["rail0"]["rail0"]
+        assert shown.switch == {"switch": "SW", "port": "2"}
+        assert shown.at_switch == {
+            "SymbolErrorCounter": 0,
+            "LinkErrorRecoveryCounter": 0,
+            "LinkDownedCounter": 0,
+            "PortRcvErrors": 0,
+            "PortXmitDiscards": 0,
+            "LocalLinkIntegrityErrors": 0,
+        }
+    finally:
+        fabric.end()

@@ -54,9 +54,10 @@ class Port:
     """What one port counted in all its tests.
 
     ``seconds``, ``bits``: of its tests, bits by the rate of the link. ``asked``: bytes that it should have carried in
-    tests whose counters were read, by direction; ``carried``: what was counted, by direction and priority; ``unread``:
-    why others were not, with numbers. Of all tests with a rate: ``packets`` received, ``disorder`` of those that came
-    out of order, ``lost``, whether a sender sent packets again, ``unsure``, whether one can have done so.
+    tests whose counters were read, by direction; ``wanted``: the same of all tests; ``carried``: what was counted, by
+    direction and priority; ``unread``: why others were not, with numbers. Of all tests with a rate: ``packets``
+    received, ``disorder`` of those that came out of order, ``lost``, whether a sender sent packets again, ``unsure``,
+    whether one can have done so.
     """
 
     seconds: float = 0.0
@@ -64,6 +65,7 @@ class Port:
     amounts: Counter[str] = field(default_factory=Counter)
     counters: Counter[str] = field(default_factory=Counter)
     asked: Counter[str] = field(default_factory=Counter)
+    wanted: Counter[str] = field(default_factory=Counter)
     carried: dict[str, Counter[int]] = field(default_factory=lambda: {"tx": Counter(), "rx": Counter()})
     unread: Counter[str] = field(default_factory=Counter)
     packets: float = 0.0
@@ -153,12 +155,18 @@ def _whole(runs: Sequence[Run]) -> Run:
 
 
 def _carried(known: Port, run: Run, measured: Sequence[_Part]) -> None:
+    asked = {"tx": sum(part.tx for part in measured), "rx": sum(part.rx for part in measured)}
+    known.wanted.update(asked)
     if run.unread:
         known.unread[run.unread] += 1
         return
-    known.asked["tx"] += sum(part.tx for part in measured)
-    known.asked["rx"] += sum(part.rx for part in measured)
-    for name, growth in run.amounts.items():
+    known.asked.update(asked)
+    add_bytes(known, run.amounts)
+
+
+def add_bytes(known: Port, amounts: Mapping[str, int]) -> None:
+    """Add the bytes by priority among ``amounts``."""
+    for name, growth in amounts.items():
         match = _BYTES.fullmatch(name)
         if match:
             known.carried[match[1]][int(match[2] or match[3])] += growth

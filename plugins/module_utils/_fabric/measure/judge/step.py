@@ -16,8 +16,7 @@ from typing import Any
 from ...._common.errors import InputError, ParseError
 from ...._common.reader import some
 from ...intent import budgets
-from ...intent.tests import STARS, complete
-from ...plan import link_findings
+from ...intent.tests import complete
 from ...plan.switch_ports import evidence as switch_ports_evidence
 from ...plan.traffic import require_one
 from ..diagnosis import coverage, duplicates, single_paths, unsteady
@@ -25,8 +24,8 @@ from ..diagnosis.absence import Conduct
 from ..readings.tester_log import Evidence, Log, Pass, parse_describe, parse_logs
 from ..schedule import crossing, schedule, timing
 from ..schedule.schedule import Round
-from ..schedule.tester_input import lines
-from . import mesh, outliers, paths, port_health, unmeasured, verdict
+from ..schedule.tester_input import lines as schedule_lines
+from . import links, mesh, outliers, paths, unmeasured, verdict
 from . import results as judge_results
 from .earlier_report import NONE, EarlierReport
 from .meeting import addresses
@@ -122,11 +121,13 @@ def step(
     state = course.state
     checked = mesh.check(course, evidence.passes)
     if checked.slots:
-        return _mesh_step(course, checked, hosts or {})
+        return _mesh_step(course, checked, evidence, hosts=hosts or {})
     rounds = _played(course, evidence, checked.used)
     found = [] if rounds else results(course)
-    summary = {} if rounds else _summary(state, found, course.unmeasured)
+    summary = {} if rounds else _summary(state, found, course.unmeasured, switches=links.switches(state, evidence))
+    read = [] if rounds else links.conclude(state, evidence)
     told = passes_summary(course, rounds, len(evidence.passes))
+    told["traffic"] += read
     return Step(
         done=not rounds,
         number=len(evidence.passes) + bool(rounds),
@@ -145,7 +146,7 @@ def step(
         worst=worst(course, rounds),
         lead=course.clock.lead,
         schedule=_told(state, told, checked.text, found=found),
-        links=_links(state, bool(rounds)),
+        links=links.find(state, evidence, playing=bool(rounds)),
         outliers=outliers.find(found, plan["thresholds"]["outliers"]),
         endpoints={"where": where, "hosts": ports_of(state, hosts or {})},
         unsteady=_unsteady(state, found),
@@ -173,7 +174,7 @@ def _played(course: Course, evidence: Evidence, before: int) -> list[Round]:
     return [] if evidence.failure else rounds
 
 
-def _mesh_step(course: Course, checked: mesh.Mesh, hosts: Mapping[str, Any]) -> Step:
+def _mesh_step(course: Course, checked: mesh.Mesh, evidence: Evidence, *, hosts: Mapping[str, Any]) -> Step:
     """Return the step that plays a pass of the mesh."""
     state, number = course.state, checked.used + 1
     told, most = mesh.announce(course, checked, number)
@@ -190,7 +191,7 @@ def _mesh_step(course: Course, checked: mesh.Mesh, hosts: Mapping[str, Any]) -> 
         worst=most,
         lead=course.clock.lead,
         schedule={**passes_summary(course, [], number), "text": told},
-        links=_links(state, True),
+        links=links.find(state, evidence, playing=True),
         outliers=[],
         endpoints={"where": state.where, "hosts": ports_of(state, hosts)},
         unsteady=[],
@@ -199,16 +200,10 @@ def _mesh_step(course: Course, checked: mesh.Mesh, hosts: Mapping[str, Any]) -> 
     )
 
 
-def _links(state: State, playing: bool) -> list[dict[str, Any]]:
-    """Return the findings about ports: of their links, and at the end of what their counters showed."""
-    found = link_findings.find(state.plan, {name: endpoint.rails for name, endpoint in state.endpoints.items()})
-    counted = [] if playing else port_health.findings(state.tests, state.ports, stars=state.mode in STARS)
-    return [*found, *counted]
-
-
-def _summary(state: State, found: Results, left_out: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+def _summary(
+    state: State, found: Results, left_out: Sequence[Mapping[str, str]], *, switches: Mapping[str, Any]
+) -> dict[str, Any]:
     summary = verdict.summary(found, left_out, view=verdict.view_of(state.plan, state.tests))
-    switches = state.plan.get("switches", {})
     diagnoses = [
         {
             **one,
@@ -336,4 +331,6 @@ def _lines(state: State, rounds: Sequence[Round], number: int) -> dict[str, list
     more = partial(options_of, state) if have_options(state, swapped) else None
     known = partial(addresses, state)
     flow = paths.option_of(state, number, swapped)
-    return lines(rounds, state.rails, state.tests, addresses=known, gpus=gpus, swapped=swapped, more=more, flow=flow)
+    return schedule_lines(
+        rounds, state.rails, state.tests, addresses=known, gpus=gpus, swapped=swapped, more=more, flow=flow
+    )

@@ -89,13 +89,15 @@ class Pass:
 class Evidence:
     """Everything collected so far: descriptions, reasons for missing ones, and the passes played.
 
-    ``failure``: why the transport failed as a whole; nothing more will be played then.
+    ``failure``: why the transport failed as a whole; nothing more will be played then. ``ports``: what the ports of
+    hosts printed before and after (port_state.py), where their testers do not see them.
     """
 
     describe: Mapping[str, str]
     errors: Mapping[str, str]
     passes: tuple[Pass, ...] = ()
     failure: str = ""
+    ports: tuple[Mapping[str, str], ...] = ()
 
 
 def parse_describe(text: str) -> Endpoint:
