@@ -228,8 +228,11 @@ def announce(course: Course, rounds: Sequence[Round], number: int) -> str:
     return text + (timing.announce_more(budgets.name_of(tests, hosts), left, course.slot) if left > 0 else "")
 
 
-def summary(course: Course, rounds: Sequence[Round], passes: int) -> dict[str, Any]:
-    """Return the report's ``schedule``; before the end it counts what is to come as well."""
+def summary(course: Course, rounds: Sequence[Round], passes: int, *, read: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the report's ``schedule``; before the end it counts what is to come as well.
+
+    ``read``: sentences about what was read of ports.
+    """
     coming = len(rounds) + sum(len(part) for part in course.waiting)
     if rounds:
         text = announce(course, rounds, passes + 1)
@@ -245,5 +248,5 @@ def summary(course: Course, rounds: Sequence[Round], passes: int) -> dict[str, A
         "share": course.clock.share,
         "lateness": dict(sorted(course.clock.lateness.items())),
         "text": text,
-        "traffic": [] if rounds else port_health.proofs(course.state.tests, course.state.ports),
+        "traffic": [] if rounds else [*port_health.proofs(course.state.tests, course.state.ports), *read],
     }

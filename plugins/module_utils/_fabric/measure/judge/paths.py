@@ -32,9 +32,12 @@ def can_choose(state: State) -> bool:
     return state.known_choice
 
 
-def lids(state: State, test: Measurement) -> int:
-    """Return how many LIDs, each a path of its own, both ports of an InfiniBand test have; 1 where GRHs are used."""
-    if test.rail not in partitions(state) or has_grh(state, test):
+def lids(state: State, test: Measurement, number: int | None = None) -> int:
+    """Return how many LIDs, each a path of its own, both ports of an InfiniBand test have.
+
+    1 where GRHs are used, or in a pass (None: the next one) only the first LIDs.
+    """
+    if test.rail not in partitions(state) or has_grh(state, test) or not state.lids.usable(test.rail, number):
         return 1
     ends = (described(state, test.client, test.rail), described(state, test.server, test.server_rail))
     masks = [int(end.get("lmc", "0")) if end.get("lid", "-") != "-" else 0 for end in ends]
@@ -59,7 +62,7 @@ def paths_of(state: State, test: Measurement, at: tuple[int, int], *, cm: bool) 
     chosen = state.chosen.get((*at, test))
     if chosen is not None:
         return chosen
-    known = lids(state, test)
+    known = lids(state, test, at[0])
     if known > 1:
         return Paths(offset=number_of(state.tests["seed"], test, at) % known)
     most = most_labels(state, test)

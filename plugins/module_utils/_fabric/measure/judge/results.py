@@ -55,12 +55,16 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
             kept.setdefault(test, []).append(attempt)
             if test.rail in partitions(state) and not has_grh(state, test):
                 state.grh.add(test, attempt, runs)
+                down = any(run is not None and link_went_down(run.counters) for run in runs)
+                if paths.told(state, test, attempt).get("lid_offset") and not down:
+                    state.lids.add(test.rail, attempt)
             if sample:
                 measured.add(test.client)
                 measured.add(test.server)
             if test.star:
                 state.stars.setdefault((number, at, star_of(test)), []).append((test, attempt))
         port_health.absorb(state.ports, played, tests=state.tests)
+    state.lids.settle(number)
     if state.grh.settle():
         state.expected.clear()
 

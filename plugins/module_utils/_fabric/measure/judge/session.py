@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...plan.link_findings import below
 from ...plan.link_rates import GRH, IPV6, coding
-from ..diagnosis.absence import FIRM, Conduct, Shown, recent, shown
+from ..diagnosis.absence import FIRM, WEAK, Conduct, Shown, recent, shown
 from ..readings import ib_port
 from ..readings.exchange import failed_by_exchange
 from ..readings.perftest import Run, Sample
@@ -20,7 +20,7 @@ from ..schedule.flow_labels import Paths
 from ..schedule.schedule import Measurement, star_of
 from ..schedule.turns import rails_at_once
 from .expectation import Asked, Expectation, Side, described_rate, expect, side_of
-from .ib_paths import Grh, ends_of
+from .ib_paths import Grh, Lids, ends_of
 from .port_health import Port
 
 
@@ -62,6 +62,7 @@ class State:
     unmet: dict[tuple[str, frozenset[str]], str] = field(default_factory=dict)
     attempts: dict[Measurement, list[Attempt]] = field(default_factory=dict)
     grh: Grh = field(default_factory=Grh)
+    lids: Lids = field(default_factory=Lids)
     # How the testers did in each pass, and in the same minutes.
     conduct: dict[int, Conduct] = field(default_factory=dict)
     # By host, rail and address the duplicate address there (duplicates.py).
@@ -223,6 +224,8 @@ def shown_by(state: State, test: Measurement, attempt: Attempt) -> Shown:
     """Return what an attempt shows: firm evidence for a reading, what absence.py says where there is none."""
     if attempt.sample is not None:
         return Shown(FIRM)
+    if state.lids.unproven(test.rail, attempt):
+        return Shown(WEAK)
     sides = ((test.client, attempt.client), (test.server, attempt.server))
     return shown(sides, attempt.reason, conduct_at(state, attempt), at=attempt.at)
 

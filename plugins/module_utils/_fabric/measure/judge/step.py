@@ -125,9 +125,7 @@ def step(
     rounds = _played(course, evidence, checked.used)
     found = [] if rounds else results(course)
     summary = {} if rounds else _summary(state, found, course.unmeasured, switches=links.switches(state, evidence))
-    read = [] if rounds else links.conclude(state, evidence)
-    told = passes_summary(course, rounds, len(evidence.passes))
-    told["traffic"] += read
+    told = passes_summary(course, rounds, len(evidence.passes), read=() if rounds else links.conclude(state, evidence))
     return Step(
         done=not rounds,
         number=len(evidence.passes) + bool(rounds),

@@ -16,6 +16,11 @@ from ..schedule.schedule import Measurement
 from .meeting import elsewhere
 from .session import Attempt, State, asked_exchange, described, has_grh, partitions, shown_by
 
+_FIRST_ONLY = (
+    "no test passed by another LID of its peer than the first one, so only the first LIDs were measured. Check that the"
+    " subnet manager routes all LIDs of its LMC. The NICs can also drop packets from the first LID of another port"
+)
+
 
 def exchange_of(state: State, test: Measurement) -> str:
     """Return how the sides of the next attempt find each other: as asked, or the other way after that one failed."""
@@ -93,4 +98,5 @@ def exchange_warnings(state: State) -> list[str]:
         text = exchange_warning(asked_exchange(state), done.client.exchange, why) if done and done.client else ""
         if text:
             told.append(f"{test.client} to {test.server} {test.rail} {test.kind}: {text}")
-    return told
+    passed = {test.rail for test, tried in state.attempts.items() if any(one.sample for one in tried)}
+    return told + [f"{rail}: {_FIRST_ONLY}" for rail in sorted(passed & state.lids.first_only.keys())]

@@ -337,3 +337,44 @@ def test_an_mtu_below_the_plan_is_that_of_the_link() -> None:
         "gpu-2 rail0: RDMA MTU 2048, expected 4096: check the MTU that the port (max_mtu of ibv_devinfo) and"
         " its switch port support"
     )
+
+
+LMC = {name: {"lid": f"0x{number * 16:x}", "lmc": "2"} for number, name in enumerate(FIVE, 1)}
+
+
+def offset_of(line: str) -> int:
+    """By how much the LID of the peer is larger than its first one."""
+    words = [word for word in line.split() if word.startswith("--dlid=")]
+    return int(words[0].partition("=")[2]) % 16 if words else 0
+
+
+def test_all_lids_of_ports_are_used() -> None:
+    used: dict[int, int] = {}
+
+    def answer(line: str) -> tuple[int, str]:
+        used[offset_of(line)] = used.get(offset_of(line), 0) + 1
+        return 0, ROW % "99.2"
+
+    found = outcome(answer, LMC, hosts=FIVE)
+    assert {one["verdict"] for one in found.results} == {"pass"} and not found.warnings
+    assert set(used) == {0, 1, 2, 3}
+
+
+def test_ports_that_drop_packets_by_other_lids_are_no_fault() -> None:
+    def answer(line: str) -> tuple[int, str]:
+        return (0, ROW % "99.2") if not offset_of(line) else (1, "Completion with error\n Failed status 12: wr_id 0")
+
+    found = outcome(answer, LMC, hosts=FIVE)
+    assert {one["verdict"] for one in found.results} == {"pass"}
+    assert not found.unsteady and not found.summary["diagnoses"]
+    (warning,) = found.warnings
+    assert warning.startswith("rail0: no test passed by another LID of its peer than the first one, so only the first")
+
+
+def test_a_failure_by_another_lid_is_a_fault_where_others_pass_by_one() -> None:
+    def answer(line: str) -> tuple[int, str]:
+        return (1, "Completion with error\n Failed status 12: wr_id 0") if offset_of(line) == 3 else (0, ROW % "99.2")
+
+    found = outcome(answer, LMC, hosts=FIVE)
+    assert not found.warnings
+    assert found.unsteady or found.summary["diagnoses"]
