@@ -58,8 +58,8 @@ systemctl stop @unit@.service 2>/dev/null
 systemctl reset-failed @unit@.service 2>/dev/null
 rm -rf @folder@ && mkdir -p @folder@ && cat >@folder@/tester.sh && printf '%s\\n' "$1" >@folder@/rails &&
   echo "$up @now@" >@folder@/clocks || exit 1
-sh @folder@/tester.sh describe @folder@/rails >@folder@/describe && head -c 262144 @folder@/describe &&
-  sh @folder@/tester.sh ports @folder@/rails | head -c 262144
+sh @folder@/tester.sh describe @folder@/rails >@folder@/describe &&
+  {{ cat @folder@/describe; sh @folder@/tester.sh ports @folder@/rails; }} | head -c 262144
 """
 # Reads only, so it reserves nothing.
 _PORTS = """umask 077

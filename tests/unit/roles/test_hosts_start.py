@@ -92,7 +92,7 @@ def host(tmp_path: Path) -> Host:
 def test_a_host_is_taken_described_and_held(host: Host) -> None:
     begin = int(uptime())
     done = host.start("r1")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "=== gpufabric describe\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "=== gpufabric describe\n=== gpufabric ports\n", "")
     assert host.mark()[0] == "r1" and begin + 300 <= int(host.mark()[2]) <= uptime() + 300
     assert host.bring("r1").returncode == 0
     assert host.mark()[0] == "r1" and begin + 900 <= int(host.mark()[2]) <= uptime() + 900
@@ -142,6 +142,22 @@ def test_a_description_is_limited(host: Host) -> None:
     assert (done.returncode, len(done.stdout)) == (0, 262144)
 
 
+def test_ports_are_read_without_a_mark_and_nothing_is_left(host: Host, tmp_path: Path) -> None:
+    argv = host_tester.ports("rail rail0 eth0")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    done = subprocess.run(
+        argv,
+        input='echo "$1 $TMPDIR"; cat "$2"\n',
+        text=True,
+        capture_output=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+    assert done.returncode == 0 and done.stdout.startswith(f"ports {scratch}/")
+    assert done.stdout.endswith("\nrail rail0 eth0\n")
+    assert not list(scratch.iterdir()) and not Path(f"{host.folder}.run").exists()
+
+
 def test_a_tester_that_fails_is_an_error(host: Host) -> None:
     done = host.start("r1", tester="echo broken >&2; exit 3\n")
     assert (done.returncode, done.stderr) == (3, "broken\n")
@@ -166,8 +182,8 @@ def test_only_the_log_of_this_run_and_pass_is_fetched(host: Host) -> None:
     host.start("r1")
     host.bring("r1", batch="BATCH 1 0 14\nEND 0\n")
     log = str(host.play("r1", 1).args and host.asked.read_text().split()[-3])
-    Path(log).write_text("x" * 70000)
-    assert host.end("r1", 1).returncode == 0 and Path(log).stat().st_size == 65536
+    Path(log).write_text("x" * 200000)
+    assert host.end("r1", 1).returncode == 0 and Path(log).stat().st_size == 196608
     none = host.end("r1", 2)
     assert (none.returncode, none.stdout) == (66, "the tester left no log of this pass\n")
     Path(f"{host.folder}.run").write_text("r2 then 99999999\n")

@@ -11,6 +11,8 @@ DESCRIBED = f"{MARK}described "
 # What follows MARK in the first and in the last line of the frame of a test.
 TEST = "test "
 END = "end"
+# What follows MARK before the lines about a physical port of a rail: the names of rail and network device.
+PORT = "port "
 
 
 def begin(number: int | str) -> str:

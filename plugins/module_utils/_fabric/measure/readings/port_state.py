@@ -43,8 +43,8 @@ _ERRORS = {"Effective Physical Errors": "mlxlink_effective_errors", "Symbol Erro
 # To which switch port an InfiniBand port is connected, and what perfquery shows of that one.
 _SWITCH = re.compile(r"switch ([0-9]{1,5}) (0x[0-9a-f]{1,16}) ?(.*)")
 _AT_SWITCH = re.compile(r"([A-Z][A-Za-z0-9]{2,40}):\.{1,40}([0-9]{1,20})")
-_PORT = re.compile(r"port ([\w.-]{1,64}) ([\w.:@-]{1,64})", re.ASCII)
-_FIRST = f"\n{frames.MARK}port "
+_PORT = re.compile(rf"{frames.PORT}([\w.-]{{1,64}}) ([\w.:@-]{{1,64}})", re.ASCII)
+_FIRST = f"\n{frames.MARK}{frames.PORT}"
 # Characters of a port, and ports of a rail: the members of a bond.
 _LONGEST = 8192
 _MOST = 16

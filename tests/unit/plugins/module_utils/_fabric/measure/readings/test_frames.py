@@ -22,6 +22,7 @@ NUMBER = 12345
         frames.DESCRIBED,
         frames.MARK + frames.TEST,
         frames.MARK + frames.END,
+        frames.MARK + frames.PORT,
         frames.begin(NUMBER),
         frames.done(NUMBER),
         frames.kept(NUMBER),
@@ -36,7 +37,7 @@ def test_the_tester_writes_no_other_mark() -> None:
     written = set(re.findall(r'"=== gpufabric (batch \$number \w+|\w+)', TESTER))
     numbered = {f"batch $number {word}" for word in ("begin", "done", "kept")}
     # People read "idle" in the log of a pod; nothing looks for it.
-    assert written == {"describe", "described", "test", "end", "idle", *numbered}
+    assert written == {"describe", "described", "test", "end", "port", "idle", *numbered}
 
 
 def test_nothing_else_spells_a_mark() -> None:
