@@ -11,7 +11,6 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._common.errors import FabricError
 from ..plugin_utils import page
 
 
@@ -23,11 +22,4 @@ class ActionModule(ActionBase):
     def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         result.update(self._execute_module(task_vars=task_vars))
-        data = result.pop("page", None)
-        if data is None:
-            return result
-        try:
-            page.write(result["path"], data)
-        except FabricError as exc:
-            result.update(failed=True, msg=str(exc))
-        return result
+        return page.finish(result)

@@ -17,6 +17,8 @@ description:
   - A collective passes if it used RDMA on all rails, with GPUDirect where the GPUs are near the rails, its values were right, and it
     reached its bus bandwidth. NCCL does not show which port is slow, so a collective is never a diagnosis of a port.
   - Writes C(nccl.json), C(nccl.txt), C(nccl-junit.xml) and C(nccl.prom) to O(path).
+  - If O(path) has the report of a measurement of these hosts by M(gpufabric.rdma.fabric_report), the collectives are added to its files,
+    and its verdict is that of both. The page is rendered by an action plugin on the controller, so the module must run there.
   - All objects are removed again, also after an error.
 notes:
   - Never reports a change, because all created objects are removed again and measuring changes nothing.
@@ -139,6 +141,14 @@ findings:
   type: list
   elements: str
   sample: []
+summary:
+  description: Summary of the report with the collectives, as M(gpufabric.rdma.fabric_report) returns it.
+  returned: if O(path) has a report of these hosts
+  type: dict
+path:
+  description: Directory of the report with the collectives.
+  returned: if O(path) has a report of these hosts
+  type: str
 requests:
   description: Number of requests sent to the API server.
   returned: success
@@ -151,12 +161,13 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._common.errors import FabricError, InputError
-from ..module_utils._controller import earlier_reports, report_folder, text_files
+from ..module_utils._controller import joined_report, report_folder, text_files
 from ..module_utils._fabric.measure.nccl import judge
 from ..module_utils._fabric.measure.nccl.output import parse
 from ..module_utils._fabric.measure.nccl.units import collectives
 from ..module_utils._fabric.plan.traffic import require_one
 from ..module_utils._fabric.report import busy
+from ..module_utils._fabric.report import collectives as joined
 from ..module_utils._fabric.report import nccl as report
 from ..module_utils._k8s.checks import access
 from ..module_utils._k8s.client.connection import AUTH_SPEC, connect
@@ -187,14 +198,19 @@ NEEDS = [("state", "measured", ["plan", "facts", "image", "script", "tester_scri
 MODES = {"nccl.prom": 0o644}
 
 
-def write(folder: str, made: dict[str, Any]) -> None:
-    """Write the files of a report."""
+def write(params: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
+    """Write the files of a report, and add it to the report of the rails, of which is returned what the module returns."""
+    folder = params["path"]
     try:
         os.makedirs(folder, exist_ok=True)
         for name, text in report.files(made).items():
             text_files.write(os.path.join(folder, name), text, MODES.get(name, report_folder.MODE))
     except OSError as error:
         raise InputError(f"report: cannot write to {folder}: {error.strerror}. Choose another path") from None
+    if params["state"] == "begun":
+        # The report of the rails is still that of an earlier run.
+        return {}
+    return joined_report.write(folder, made, params["limit"] or params["plan"]["endpoints"]["pod"])
 
 
 def measured(api: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -202,8 +218,8 @@ def measured(api: Any, params: dict[str, Any]) -> dict[str, Any]:
     require_one(params["plan"])
     excluded = busy.left_out(params["plan"], params["facts"], params["busy_hosts"])
     plan, what = {**params["plan"], "excluded": excluded}, collectives(params["plan"])
-    earlier, _why = earlier_reports.find(os.path.join(params["path"], "report.json"))
-    verbs = {"verdict": earlier.verdict, "run": earlier.run_id} if earlier else {}
+    rails = joined_report.of_rails(params["path"])
+    verbs = {"verdict": joined.of_rails(rails), "run": (rails.get("run") or {}).get("id", "")} if rails else {}
     ran, problems = nccl.measured(api, {**params, "plan": plan}, clock=Clock())
     results = []
     for one in ran:
@@ -237,18 +253,18 @@ def main() -> None:
     invocation = {"module_args": {key: params[key] for key in ("limit", "namespace", "path", "run")}}
     if module.check_mode:
         module.exit_json(changed=False, invocation=invocation)
+    both: dict[str, Any] = {}
     try:
         made = report.started(params["run"])
-        write(params["path"], made)
+        both = write(params, made)
         if params["state"] == "begun":
             module.exit_json(changed=False, invocation=invocation, **shown(made))
         access.refuse_impersonation(params)
         api = connect(module)
-        made = measured(api, given)
-        write(params["path"], made)
+        both = write(params, made := measured(api, given))
     except FabricError as error:
-        module.fail_json(msg=f"fabric_nccl: {error}", invocation=invocation)
-    module.exit_json(changed=False, requests=api.requests, invocation=invocation, **shown(made))
+        module.fail_json(msg=f"fabric_nccl: {error}", invocation=invocation, **both)
+    module.exit_json(changed=False, requests=api.requests, invocation=invocation, **shown(made), **both)
 
 
 if __name__ == "__main__":

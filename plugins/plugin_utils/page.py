@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..module_utils._common.errors import InputError, harmless
+from ..module_utils._common.errors import FabricError, InputError, harmless
 from ..module_utils._controller import report_folder, text_files
 
 ROLE = Path(__file__).resolve().parents[2] / "roles" / "rdma_validate"
@@ -34,6 +34,18 @@ def write(folder: str, page: str) -> None:
         text_files.write(str(place / report_folder.PAGE), render(json.loads(page)), report_folder.MODE)
     except OSError as exc:
         raise InputError(f"report: cannot write to {folder}: {exc.strerror}; choose another path") from exc
+
+
+def finish(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a module without the data of the page, which is rendered and written beside its files."""
+    data = result.pop("page", None)
+    if data is None:
+        return result
+    try:
+        write(result["path"], data)
+    except FabricError as exc:
+        result.update(failed=True, msg=str(exc))
+    return result
 
 
 def digest(text: str) -> str:

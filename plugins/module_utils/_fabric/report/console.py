@@ -12,6 +12,7 @@ from ..measure.diagnosis.wording import level
 from ..measure.judge import unmeasured
 from ..measure.judge.verdict import overall
 from ..measure.schedule.schedule import label
+from .collectives import lines as collectives
 from .runs import about
 from .summary import confirmed, stops, subset
 
@@ -28,7 +29,8 @@ def text(report: Mapping[str, Any], shown: int = _SHOWN) -> str:
     Causes, what failed, comparison, warnings, what was measured and by which run, table.
     """
     rails = ["; ".join(parts) for parts in about(report) if parts] + table(report).splitlines()
-    lines = [*_causes(report, shown), *_noticed(report), *_compared(report), *_warned(report)]
+    noticed = [*_noticed(report), *_first(collectives(report), 3)]
+    lines = [*_causes(report, shown), *noticed, *_compared(report), *_warned(report)]
     room = max(shown + _OTHERS - len(rails), 1)
     if len(lines) > room:
         lines = [*lines[: room - 1], "...%s lines; report.html has all" % left_out(len(lines) - room + 1)]

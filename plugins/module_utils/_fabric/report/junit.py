@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 from ..._common.reader import and_more
 from ..measure.schedule.schedule import label
+from .collectives import cases as collectives
 from .ports import Port, all_ports
 from .summary import name_of, stops
 
@@ -40,6 +41,7 @@ def to_junit(report: Mapping[str, Any]) -> str:
     cases += [_gate(gate) for gate in report.get("gates", [])]
     fleet = [row["text"] for row in stops(report) if "name" not in row]
     cases += [_Case("fleet", text, "fail", text, text) for text in fleet]
+    cases += [_Case("nccl", *case, case[-1]) for case in collectives(report["nccl"])] if "nccl" in report else []
     if not report["results"]:
         cases.append(_Case("fabric", "measured", "no_data", "nothing was measured"))
     verdicts = [case.verdict for case in cases]

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from ..._common.errors import harmless
 from ..measure.judge.verdict import FAIL, NO_DATA, PASS, VERDICTS, overall
+from .collectives import cases, name, transports
 from .formats import to_json
 from .prometheus import gauge
 
@@ -55,20 +56,12 @@ def findings(results: Sequence[Mapping[str, Any]], verbs: Mapping[str, Any]) -> 
     return [*found, f"The measurement of the rails {state}. Make it pass first: NCCL does not show which port is slow"]
 
 
-def name(result: Mapping[str, Any]) -> str:
-    """Return how a collective is called."""
-    where = "network alone" if result["path"] == "network" else "all GPUs"
-    return f"{result['collective']}, {where}, {result['unit']}"
-
-
 def text(report: Mapping[str, Any]) -> str:
     """Return the table for people."""
     rows = [("collective", "GB/s", "expected", "verdict", "transport")]
     for result in report["results"]:
-        transports = ", ".join(f"{kind} {count}" for kind, count in result["transports"].items()) or "-"
-        rows.append(
-            (name(result), _number(result["value"]), _number(result["expected"]), result["verdict"], transports)
-        )
+        found = (_number(result["value"]), _number(result["expected"]), result["verdict"], transports(result))
+        rows.append((name(result), *found))
     widths = [max(len(row[at]) for row in rows) for at in range(4)]
     lines = ["  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[-1]]).rstrip() for row in rows]
     lines += [f"{host or 'all hosts'}: not measured: {reason}" for host, reason in report["left_out"].items()]
@@ -82,13 +75,11 @@ def _number(value: float | None) -> str:
 
 def to_junit(report: Mapping[str, Any]) -> str:
     """Return one test case for each collective and for each host that was left out; a run without any is an error."""
-    cases = [(name(result), result["verdict"], result["reason"]) for result in report["results"]]
-    cases += [(host or "run", NO_DATA, reason) for host, reason in report["left_out"].items()]
-    cases = cases or [("run", NO_DATA, "nothing was measured")]
-    verdicts = [verdict for _name, verdict, _reason in cases]
-    counts = {"tests": len(cases), "failures": verdicts.count(FAIL), "errors": verdicts.count(NO_DATA)}
+    found = cases(report)
+    verdicts = [verdict for _name, verdict, _reason in found]
+    counts = {"tests": len(found), "failures": verdicts.count(FAIL), "errors": verdicts.count(NO_DATA)}
     suite = ElementTree.Element("testsuite", {"name": "gpufabric.rdma nccl", **{k: str(v) for k, v in counts.items()}})
-    for title, verdict, reason in cases:
+    for title, verdict, reason in found:
         case = ElementTree.SubElement(suite, "testcase", {"classname": "nccl", "name": harmless(title)})
         if verdict != PASS:
             ElementTree.SubElement(case, _TAGS[verdict], {"message": harmless(reason)})

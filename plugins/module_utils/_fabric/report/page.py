@@ -13,7 +13,7 @@ from typing import Any
 
 from ..measure.judge.verdict import amount
 from ..measure.schedule.schedule import label
-from . import page_sections, paths
+from . import collectives, page_sections, paths
 from .console import number
 from .page_maps import maps, strip
 from .page_parts import WORDS, Data, badge, listed, place, signed, table, unmeasured
@@ -38,6 +38,7 @@ def page(report: Mapping[str, Any]) -> Data:
         "rails": _rails(report),
         "paths": _paths(report),
         "gpu_memory": _gpu_memory(report),
+        "nccl": _nccl(report),
         "ports": strip(report, known),
         "maps": maps(report),
         "failures": _failures(report),
@@ -82,7 +83,11 @@ def _why(report: Mapping[str, Any]) -> list[str]:
     """Return what else the verdict comes from, so that nobody looks for a test that failed."""
     if not report["results"]:
         return ["Nothing was measured. No data is not a pass."]
-    return [*_decided(report), *(["Not the whole fabric: %s." % "; ".join(subset(report))] if subset(report) else [])]
+    return [
+        *_decided(report),
+        *_of_nccl(report),
+        *(["Not the whole fabric: %s." % "; ".join(subset(report))] if subset(report) else []),
+    ]
 
 
 def _decided(report: Mapping[str, Any]) -> list[str]:
@@ -93,6 +98,13 @@ def _decided(report: Mapping[str, Any]) -> list[str]:
     if names:
         return ["Failed in addition to single tests: %s." % ", ".join(names)]
     return ["No data is not a pass."] if report["verdict"] == "no_data" else []
+
+
+def _of_nccl(report: Mapping[str, Any]) -> list[str]:
+    if "nccl" not in report:
+        return []
+    own = WORDS[report["nccl"]["verdict"]]
+    return ["Rails: %s. Collectives of NCCL: %s." % (WORDS[collectives.of_rails(report)], own)]
 
 
 def _rails(report: Mapping[str, Any]) -> Data | None:
@@ -160,6 +172,33 @@ def _gpu_memory(report: Mapping[str, Any]) -> Data | None:
         for row in report.get("gpu_memory", [])
     ]
     return listed("GPU memory and host memory", head, rows, total=len(rows), what="rows")
+
+
+def _nccl(report: Mapping[str, Any]) -> Data | None:
+    made = report.get("nccl")
+    if not made:
+        return None
+    head = ("verdict", "collective", "hosts", "GB/s", "expected", "connections", "GPU", "NCCL", "reason")
+    rows = [
+        [
+            badge(r["verdict"]),
+            collectives.name(r),
+            len(r["hosts"]),
+            number(r["value"]),
+            number(r["expected"]),
+            collectives.transports(r),
+            r["gpu"],
+            ", ".join(r["nccl"]),
+            r["reason"] or r["expected_from"],
+        ]
+        for r in made["results"]
+    ]
+    rows += [
+        [badge("no_data"), host or "all hosts", "", "", "", "", "", "", reason]
+        for host, reason in made["left_out"].items()
+    ]
+    note = " ".join(text.rstrip(".") + "." for text in made["findings"][-1:])
+    return listed("Collectives of NCCL", head, rows[:_FAILED], total=len(rows), what="collectives", note=note)
 
 
 def _failures(report: Mapping[str, Any]) -> Data | None:

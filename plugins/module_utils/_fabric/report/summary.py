@@ -127,6 +127,7 @@ def name_of(host: str, rail: str, where: str) -> str:
 def brief(report: Mapping[str, Any], path: str, shown: int = 10) -> dict[str, Any]:
     """Return the few values that a workflow hands on (``set_stats``): verdict, counts, the first causes, the folder."""
     causes = report["findings"]
+    causes = [*causes, *report.get("nccl", {}).get("findings", ())]
     causes = [*causes, *(row["text"] for row in report.get("unsteady", []) if row["severity"] == "failure")]
     return {
         "verdict": report["verdict"],

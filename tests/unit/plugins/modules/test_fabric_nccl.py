@@ -8,13 +8,17 @@ import importlib
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import jsonschema
 import pytest
+from tests.unit.support import report_factory
 from tests.unit.support.cluster_fake import FakeCluster, Response
 from tests.unit.support.module_run import PACKAGE, run
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ClusterError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.nccl import DEFAULTS
+from ansible_collections.gpufabric.rdma.plugins.plugin_utils import page
 
 ROOT = Path(__file__).resolve().parents[4]
 FIXTURES = ROOT / "tests/fixtures/nccl"
@@ -159,6 +163,81 @@ def test_pairs_run_and_nothing_is_left(world: World) -> None:
     files = {path.name for path in (world.folder / "report").iterdir()}
     assert files == {"nccl", "nccl.json", "nccl.txt", "nccl-junit.xml", "nccl.prom"}
     assert len(list((world.folder / "report/nccl").glob("*/h?.log"))) == 2
+
+
+def rails_report(world: World, capsys: pytest.CaptureFixture[str], **given: Any) -> Path:
+    """The report of a measurement of the rails, in the folder of the collectives."""
+    names = [{"node": name, "rails": [{"rail": "rail0", "address": "10.0.0.1/24"}]} for name in HOSTS]
+    results = [report_factory.result(a, b) for a in HOSTS for b in HOSTS if a != b]
+    measured = {"plan": {"hosts": dict(zip(HOSTS, names))}, "results": results, **given}
+    folder = world.folder / "report"
+    assert run("fabric_report", capsys, path=str(folder), **measured)["verdict"] == "pass"
+    return folder
+
+
+def page_data(answer: dict[str, Any]) -> dict[str, Any]:
+    return dict(json.loads(answer["page"]))
+
+
+def test_the_report_of_the_rails_has_the_collectives(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = rails_report(world, capsys)
+    answer = world.run(limit=["h1", "h2"])
+    page.finish(dict(answer))
+    made = json.loads((folder / "report.json").read_text())
+    jsonschema.validate(made, json.loads((ROOT / "docs/report.schema.json").read_text()))
+    assert (made["verdict"], made["nccl"]["verdict"], made["nccl"]["rails"]) == ("pass", "pass", "pass")
+    assert [(row["path"], row["value"], row["transports"]) for row in made["nccl"]["results"]] == [
+        (row["path"], row["value"], row["transports"]) for row in world.report()["results"]
+    ]
+    cases = {case.get("name"): case for case in ElementTree.parse(folder / "junit.xml").iter("testcase")}
+    assert list(cases["all_reduce, network alone, h1 and h2"]) == []
+    assert "NCCL: pass, 2 of 2 collectives passed" in (folder / "report.txt").read_text()
+    html = (folder / "report.html").read_text()
+    assert "Collectives of NCCL" in html and "/GDRDMA" in html
+    assert (answer["summary"]["verdict"], answer["summary"]["path"]) == ("pass", str(folder))
+
+
+def test_the_verdict_of_the_report_is_that_of_both(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = rails_report(world, capsys)
+    low = plan(scopes=["pairs"], minimum={"all_reduce_network": 48.0})
+    for _again in range(2):
+        answer = world.run(made=low, limit=["h1", "h2"])
+        made = json.loads((folder / "report.json").read_text())
+        assert (made["verdict"], made["nccl"]["rails"], answer["summary"]["verdict"]) == ("fail", "pass", "fail")
+        # The rails have passed, also when the collectives run again.
+        assert made["nccl"]["findings"][-1].startswith("The rails passed in run ")
+        assert page_data(answer)["head"]["reasons"] == ["Rails: passed. Collectives of NCCL: failed."]
+    # A run that ends before its collectives has no data, and the next good one passes.
+    world.patch.setattr(world, "connects", False)
+    assert page_data(world.run(made=low, limit=["h1", "h2"]))["head"]["verdict"] == "no_data"
+    assert json.loads((folder / "report.json").read_text())["verdict"] == "no_data"
+    world.patch.setattr(world, "connects", True)
+    assert world.run(limit=["h1", "h2"])["summary"]["verdict"] == "pass"
+
+
+def test_a_report_of_other_hosts_or_one_that_was_changed_is_left_alone(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = rails_report(world, capsys)
+    made = json.loads((folder / "report.json").read_text())
+    other = json.dumps({**made, "hosts": {"x1": made["hosts"]["h1"]}})
+    (folder / "report.json").write_text(other)
+    answer = world.run(limit=["h1", "h2"])
+    assert (answer["verdict"], "summary" in answer, (folder / "report.json").read_text()) == ("pass", False, other)
+    (folder / "report.json").write_text(json.dumps({**made, "rails": [{}]}))
+    changed = world.run(limit=["h1", "h2"])
+    assert "report.json was changed after it was written" in changed["msg"]
+    assert changed["msg"].endswith("Measure the rails again")
+
+
+def test_addresses_do_not_come_into_a_redacted_report(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = rails_report(world, capsys, redact=True)
+    stuck = json.loads(json.dumps(STUCK))
+    stuck["containerStatuses"][0]["state"]["waiting"]["message"] = "no route to 10.9.8.7"
+    world.cluster.states["node-h2"] = stuck
+    world.run(limit=["h1", "h2"], timeout=30)
+    assert "10.9.8.7" in (folder / "nccl.json").read_text()
+    assert "10.9.8.7" not in (folder / "report.json").read_text()
 
 
 def test_the_job_starts_hydra_on_each_host_with_its_gpus_and_rails(world: World) -> None:
