@@ -109,12 +109,26 @@ def links_above(
 
     ``gpus``: rail -> host -> the GPU; links of the way to host memory without one.
     """
-    own = rails.ports[host.name]
+    avoided, redirected = _avoided(host, rails, gpus)
+    return uplinks(rails.ports[host.name], rails.names, avoided), redirected
+
+
+def bridges_avoided(
+    host: Host, rails: RailMap, gpus: Mapping[str, Mapping[str, Mapping[str, str]]]
+) -> list[Collection[str]]:
+    """Return for each port of a host the bridges that its tests do not cross (``gpus`` as of ``links_above``)."""
+    return _avoided(host, rails, gpus)[0]
+
+
+def _avoided(
+    host: Host, rails: RailMap, gpus: Mapping[str, Mapping[str, Mapping[str, str]]]
+) -> tuple[list[Collection[str]], list[bool]]:
     near = [_common_bridges(host, gpus.get(rail, {}).get(host.name)) for rail in rails.names]
-    redirected = [bool(port and common and redirects(port, common)) for port, common in zip(own, near)]
+    redirected = [
+        bool(port and common and redirects(port, common)) for port, common in zip(rails.ports[host.name], near)
+    ]
     # What a bridge sends up to the root crosses the links above it, as from host memory.
-    avoided = [() if up else common for up, common in zip(redirected, near)]
-    return uplinks(own, rails.names, avoided), redirected
+    return [() if up else common for up, common in zip(redirected, near)], redirected
 
 
 def _common_bridges(host: Host, gpu: Mapping[str, str] | None) -> Collection[str]:

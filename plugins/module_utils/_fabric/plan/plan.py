@@ -25,7 +25,7 @@ from ..operator import line_fields, nic_configuration, schema
 from ..operator.nodes import fabric_selector
 from ..operator.policies import Group, policies
 from ..operator.profiles import registry
-from . import bonds, driver_images, host_classes, link_findings, partitions, routers, traffic
+from . import bonds, driver_images, host_classes, link_findings, link_users, partitions, routers, traffic
 from .capabilities import expectations
 from .capacity import block_size, check_capacity
 from .groups import Known, known_of, resolve
@@ -112,6 +112,7 @@ def _planned(
     marks = traffic.planned(part.intent, part.hosts, written["rails"])
     written["tests"] = {**part.intent.tests, "groups": homes, **(shared := sharing(written)), **marks}
     written["tests"].update({"routing": part.intent.routing} if part.intent.routing != "none" else {})
+    doubts = [*doubts, *link_users.told(layout.hosts, layout.rails, written.get("gpus", {}))]
     written.update({"switches": switches} if switches else {})
     written.update({"partitions": members} if members else {})
     written["warnings"] += [*doubts, *told(shared, written["expectations"]), *traffic.doubts(marks), *part.doubts]

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..._common.errors import InputError
 from ..._common.reader import some
-from ..measure.judge import earlier
+from ..measure.judge import earlier, shared_links
 from ..measure.judge.earlier_report import EarlierReport
 from ..measure.readings import identity
 from ..plan.traffic import told
@@ -223,7 +223,7 @@ def about(report: Mapping[str, Any]) -> list[list[str]]:
     proofs = [
         "%s: %s" % (PLACES.get(row.get("where", ""), ""), text)
         for row in report.get("schedule", [])
-        for text in row.get("traffic", [])
+        for text in [*row.get("traffic", []), *shared_links.texts(row.get("shared_links", []))]
     ]
     return [covers, when, [*told(report.get("tests") or {}), *proofs]]
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..diagnosis.follow_up import low_once, next_tests
 from ..diagnosis.suspects import open_suspects, rounds_of
 from ..schedule import schedule, timing
 from ..schedule.schedule import Measurement, Round
-from . import path_probe, port_health
+from . import path_probe, port_health, shared_links, unmeasured
 from . import results as judge_results
 from .flaws import blocked
 from .session import State
@@ -75,7 +75,7 @@ def next_rounds(course: Course) -> list[Round]:
         course.retried += 1
         course.what = "again what gave no data"
         return rounds
-    return _isolate(course) or _follow_up(course) or _probe(course)
+    return _isolate(course) or _follow_up(course) or _probe(course) or _together(course)
 
 
 def _retry(course: Course) -> list[Round]:
@@ -155,6 +155,17 @@ def _probe(course: Course) -> list[Round]:
     return [round_ for round_, _paths in found]
 
 
+def _together(course: Course) -> list[Round]:
+    """Return rounds of rails that share a PCIe link, all at once; once."""
+    state = course.state
+    if state.together_in:
+        return []
+    state.together_in = course.number + 1
+    course.what = "rails that share a PCIe link, at once"
+    alive = [name for name in course.names if name in state.endpoints and name not in state.lost]
+    return shared_links.planned(state, schedule.fields(state.plan, alive), unmeasured.missing(state.plan))
+
+
 def isolation_left(course: Course) -> int:
     """Return how many passes may still be played to locate the fault."""
     if course.state.mode == "loopback":
@@ -185,6 +196,11 @@ def verdicts(course: Course) -> dict[str, int]:
         tried = course.state.attempts.items()
         told = (judge_results.judge(course.state, test, own[-1])[0] for test, own in tried if own)
     return dict(Counter(told))
+
+
+def notes(course: Course, told: Mapping[str, Any]) -> list[str]:
+    """Return the warnings that are no matter of a test: of PCIe links (``summary``), and of the earlier report."""
+    return [*shared_links.warnings(told.get("shared_links", ())), *resumed(course)]
 
 
 def resumed(course: Course) -> list[str]:
@@ -249,4 +265,5 @@ def summary(course: Course, rounds: Sequence[Round], passes: int, *, read: Seque
         "lateness": dict(sorted(course.clock.lateness.items())),
         "text": text,
         "traffic": [] if rounds else [*port_health.proofs(course.state.tests, course.state.ports), *read],
+        **({"shared_links": shared} if not rounds and (shared := shared_links.rows(course.state)) else {}),
     }

@@ -51,8 +51,7 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
                 reason = "; ".join([*dict.fromkeys(gone), _named(test, reason)])
             played.append(port_health.Played(test, runs, sample if _possible(state, test, sample) else None))
             attempt = Attempt(number, at, sample, reason, *(runs if _telling(state, sample, ends, runs=runs) else ()))
-            kept = state.probes if number in state.probing else state.attempts
-            kept.setdefault(test, []).append(attempt)
+            _keep(state, test, attempt)
             if test.rail in partitions(state) and not has_grh(state, test):
                 state.grh.add(test, attempt, runs)
                 down = any(run is not None and link_went_down(run.counters) for run in runs)
@@ -67,6 +66,14 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
     state.lids.settle(number)
     if state.grh.settle():
         state.expected.clear()
+
+
+def _keep(state: State, test: Measurement, attempt: Attempt) -> None:
+    if attempt.number == state.together_in:
+        state.together.setdefault((attempt.at, test.client, test.server), []).append((test, attempt))
+        return
+    kept = state.probes if attempt.number in state.probing else state.attempts
+    kept.setdefault(test, []).append(attempt)
 
 
 def _possible(state: State, test: Measurement, sample: Sample | None) -> bool:

@@ -83,6 +83,9 @@ class State:
     chosen: dict[tuple[int, int, Measurement], Paths] = field(default_factory=dict)
     probing: set[int] = field(default_factory=set)
     probes: dict[Measurement, list[Attempt]] = field(default_factory=dict)
+    # The pass in which rails that share a PCIe link are measured at once; by round and pair what it gave.
+    together_in: int = 0
+    together: dict[tuple[int, str, str], list[tuple[Measurement, Attempt]]] = field(default_factory=dict)
     # What was worked out once: by what a test is but for its size; by name, rail, client's rail, kind and memory of
     # its sides.
     expected: dict[Measurement, Expectation] = field(default_factory=dict)

@@ -30,7 +30,7 @@ from . import results as judge_results
 from .earlier_report import NONE, EarlierReport
 from .meeting import addresses
 from .notices import notices
-from .passes import Course, Results, announce, next_rounds, results, resumed, verdicts, worst
+from .passes import Course, Results, announce, next_rounds, notes, results, resumed, verdicts, worst
 from .passes import summary as passes_summary
 from .reproduce import commands
 from .resume import ports_of, take_over
@@ -138,7 +138,7 @@ def step(
             *notices(state, course.clock.lateness if summary else {}, summary.get("diagnoses", ())),
             *exchange_warnings(state),
             *checked.warnings,
-            *resumed(course),
+            *notes(course, told),
         ],
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
         worst=worst(course, rounds),

@@ -17,7 +17,10 @@ from tests.unit.support.plan_factory import configured, fleet, host_facts, rail_
 from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors import ConflictError, InputError
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.tests import complete
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.judge.session import State, expectation_of
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import planned
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.schedule import (
+    Measurement,
+    planned,
+)
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.capabilities import port_rate, rdma_mtu
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
@@ -62,6 +65,33 @@ def test_rails_that_share_a_pcie_link_are_each_expected_to_reach_their_own_rate(
     for test in (test for round_ in played for test in round_):
         found = expectation_of(state, test)
         assert (found.bound_by, round(found.least or 0, 1)) == (bound_by, least)
+
+
+@pytest.mark.parametrize(
+    ("profile", "where", "bound_by", "least"),
+    [
+        ("macvlan", "pod", "link", 372.5),
+        ("host_device", "pod", "link", 372.5),
+        # The limit of a VF binds what pods send, and never the port of the host.
+        ("sriov", "pod", "vf", 93.1),
+        ("sriov", "host", "link", 372.5),
+    ],
+)
+def test_the_limit_of_a_vf_binds_in_pods_that_have_vfs_alone(
+    profile: str, where: str, bound_by: str, least: float
+) -> None:
+    limited = {"total": 8, "count": 0, "rate": 100.0}
+    hosts = {
+        f"gpu-{number:04d}": {"facts": host_facts(number, ports=[rail_port(0, vfs=limited)]), "rdma_host": {}}
+        for number in (1, 2)
+    }
+    made = plan({**NET, "profile": profile}, hosts)
+    state = State(made, where, complete(made["tests"]), "all_pairs", ["rail0"])
+    test = Measurement("rail0", "gpu-0001", "gpu-0002", "write_bw")
+    found = expectation_of(state, test)
+    assert (found.bound_by, round(found.least or 0, 1)) == (bound_by, least)
+    # More than a VF may send is an error of the limit and no invalid reading: the link stays the ceiling.
+    assert round(found.ceiling or 0, 1) == 392.1
 
 
 def test_the_shape() -> None:
