@@ -11,6 +11,7 @@ from itertools import zip_longest
 
 from ..._common.errors import InputError
 from ..._common.fold import fold, fold_addresses
+from ..._common.pci import NIC_VENDOR
 from ..._common.reader import MOST, and_more, some
 from ..intent.intent import Intent
 from ..operator.profiles import registry
@@ -141,11 +142,20 @@ def _names(
         vendors = ", ".join(intent.select.vendors) or "any"
         raise InputError(
             f"no port can be a rail (rdma_fabric.select: vendors {vendors}): {_inventories(classes)}. Change "
-            "rdma_fabric.select, or list PCI addresses in rdma_fabric.rails"
+            f"rdma_fabric.select, or list PCI addresses in rdma_fabric.rails{_other_type(intent, classes)}"
         )
     # Rails of classes need names of their own.
     prefix = f"{intent.class_name}-" if intent.class_name else ""
     return tuple(f"{prefix}rail{index}" for index in range(count))
+
+
+def _other_type(intent: Intent, classes: Sequence[ServerClass]) -> str:
+    """Return what to do where ports could carry the network model as InfiniBand or as Ethernet; empty text for none."""
+    layer = registry.get(intent.profile).link_layer
+    found = any(
+        port["vendor"] == NIC_VENDOR and port["link_layer"] != layer for own in classes for port in own.hosts[0].ports
+    )
+    return ". To change the type of NVIDIA ports, see docs/roles/nic_firmware.md (LINK_TYPE)" if found else ""
 
 
 def _disagreement(classes: Sequence[ServerClass]) -> str:

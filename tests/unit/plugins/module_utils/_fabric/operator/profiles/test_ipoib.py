@@ -91,6 +91,23 @@ def test_each_model_has_its_link_layer() -> None:
                     plan({**FABRIC, "profile": name}, hosts)
 
 
+@pytest.mark.parametrize(
+    ("current", "profile", "wanted"), [("infiniband", "ipoib", "macvlan"), ("ethernet", "macvlan", "ipoib")]
+)
+def test_ports_get_another_type_in_two_runs(current: str, profile: str, wanted: str) -> None:
+    """docs/roles/nic_firmware.md: the firmware is changed with the plan of the current type, then come the rails."""
+    fabric = {"supernet": "192.168.0.0/16"}
+    with pytest.raises(
+        InputError, match=r"To change the type of NVIDIA ports, see docs/roles/nic_firmware.md \(LINK_TYPE"
+    ):
+        plan({**fabric, "profile": wanted}, fleet(2, link_layer=current))
+    before = plan({**fabric, "profile": profile}, fleet(2, link_layer=current))
+    other = "ethernet" if current == "infiniband" else "infiniband"
+    after = plan({**fabric, "profile": wanted}, fleet(2, link_layer=other))
+    ports = [[rail["pci"] for host in made["hosts"].values() for rail in host["rails"]] for made in (before, after)]
+    assert ports[0] == ports[1] and all(ports[0])
+
+
 def test_the_partition_of_the_plan_is_that_of_tests() -> None:
     assert "pkey" not in planned()["rails"][0]
     assert planned(pkey="0x8001")["rails"][0]["pkey"] == {"host": "0x8001", "pod": "0x8001"}
