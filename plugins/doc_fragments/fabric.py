@@ -773,11 +773,12 @@ options:
             type: int
           assigned_by:
             description:
-              - "What gives VFs to pods. C(device_plugin): the SR-IOV operator is not installed. Role sriov creates the VFs, the SR-IOV device
-                plugin of the policy offers them, and a C(HostDeviceNetwork) moves one into the pod. Of this section, only C(vfs) is possible with
-                it, and only with profile C(sriov). Default: C(operator)."
+              - "What gives VFs to pods. C(operator): the device plugin of the SR-IOV operator. C(dra): its DRA driver, by claims of the pods,
+                with profile C(sriov) and release lines 26.4 and newer. C(device_plugin): the SR-IOV operator is not installed. Role sriov creates
+                the VFs, the SR-IOV device plugin of the policy offers them, and a C(HostDeviceNetwork) moves one into the pod. Of this section,
+                only C(vfs) is possible with it, and only with profile C(sriov). Default: C(operator)."
             type: str
-            choices: ["operator", "device_plugin"]
+            choices: ["operator", "device_plugin", "dra"]
           externally_managed:
             description:
               - "C(false): the SR-IOV operator creates the VFs. C(true): role sriov creates them, and the operator only gives them to pods. It

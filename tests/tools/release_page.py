@@ -44,11 +44,23 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def lines() -> str:
-    head = ("line", "support by the vendor", "Kubernetes minimum", "device plugin restarted after a change")
+    head = (
+        "line",
+        "support by the vendor",
+        "Kubernetes minimum",
+        "device plugin restarted after a change",
+        "DRA driver",
+    )
     return table(
         head,
         [
-            (line.name, line.support, ".".join(map(str, line.min_kubernetes)), yes(line.restarts_device_plugin))
+            (
+                line.name,
+                line.support,
+                ".".join(map(str, line.min_kubernetes)),
+                yes(line.restarts_device_plugin),
+                yes(line.dra),
+            )
             for line in releases.LINES.values()
         ],
     )

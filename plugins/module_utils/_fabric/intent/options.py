@@ -261,7 +261,7 @@ FABRIC: dict[str, Any] = {
         "type": "dict",
         "options": {
             "vfs": {"type": "int"},
-            "assigned_by": {"type": "str", "choices": ["operator", "device_plugin"]},
+            "assigned_by": {"type": "str", "choices": ["operator", "device_plugin", "dra"]},
             "externally_managed": {"type": "bool"},
             "eswitch_mode": {"type": "str", "choices": ["legacy", "switchdev"]},
             "device_type": {"type": "str", "choices": ["netdevice", "vfio-pci"]},

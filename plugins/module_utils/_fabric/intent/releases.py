@@ -48,6 +48,7 @@ class Line:
     ``min_kubernetes``: what the chart requires. ``support``: what the vendor does for the line. ``releases``: final
     release -> tag of the driver container, empty when it is not known, in order; later releases are accepted too.
     ``restarts_device_plugin``: whether the operator replaces the pods of a device plugin whose configuration changes.
+    ``dra``: whether its SR-IOV operator brings the DRA driver.
     ``precompiled``: release -> tag of the driver container that has images with compiled drivers, where it is another
     one; empty when the vendor lists none. ``telemetry``: release -> tag of DOCA Telemetry Service, where it is known.
     ``images``: component -> image. ``registry`` has those of final releases, ``staging`` those of prereleases.
@@ -59,6 +60,7 @@ class Line:
     releases: Mapping[str, str]
     restarts_device_plugin: bool = True
     precompiled: Mapping[str, str] = field(default_factory=dict)
+    dra: bool = True
     telemetry: Mapping[str, str] = field(default_factory=dict)
     images: Mapping[str, str] = field(default_factory=lambda: _IMAGES)
     registry: str = _REGISTRY
@@ -96,6 +98,7 @@ LINES: dict[str, Line] = {
             ENDED,
             {"25.10.0": "doca3.2.0-25.10-1.2.8.0-2"},
             restarts_device_plugin=False,
+            dra=False,
             telemetry={"25.10.0": "1.22.5-doca3.1.0-host"},
         ),
         Line(
@@ -104,6 +107,7 @@ LINES: dict[str, Line] = {
             ENDED,
             {"26.1.0": "doca3.3.0-26.01-1.0.0.0-0", "26.1.1": "", "26.1.2": "doca3.3.0-26.01-1.0.0.0-6"},
             restarts_device_plugin=False,
+            dra=False,
             telemetry=dict.fromkeys(("26.1.0", "26.1.1", "26.1.2"), "1.23.4-doca3.2.0-host"),
         ),
         Line(

@@ -12,7 +12,7 @@ from typing import Any
 from ..._common.reader import Form, Reader
 from .images import PULL_SECRET
 
-SRIOV_OPERATOR, DEVICE_PLUGIN = "operator", "device_plugin"
+SRIOV_OPERATOR, DEVICE_PLUGIN, DRA = "operator", "device_plugin", "dra"
 # What only the SR-IOV operator, with its CNI plugin, can set -> the value that leaves it as it is.
 _OF_OPERATOR = {
     "externally_managed": False,
@@ -56,7 +56,8 @@ class IbKubernetes:
 class Sriov:
     """VFs of each rail and their settings; None leaves a setting as the SR-IOV operator or the driver has it.
 
-    ``assigned_by``: who gives VFs to pods, the SR-IOV operator or the device plugin of the policy.
+    ``assigned_by``: who gives VFs to pods: the device plugin of the SR-IOV operator, that of the policy, or the
+    DRA driver of the SR-IOV operator.
     """
 
     vfs: int
@@ -85,7 +86,7 @@ def read_sriov(reader: Reader) -> Sriov:
     """Read the section; problems are noted in the reader."""
     sriov = Sriov(
         vfs=reader.integer("vfs", 8, 1, high=_MOST_VFS),
-        assigned_by=reader.text("assigned_by", SRIOV_OPERATOR, choices=(SRIOV_OPERATOR, DEVICE_PLUGIN)),
+        assigned_by=reader.text("assigned_by", SRIOV_OPERATOR, choices=(SRIOV_OPERATOR, DEVICE_PLUGIN, DRA)),
         eswitch_mode=reader.text("eswitch_mode", "legacy", choices=("legacy", "switchdev")),
         device_type=reader.text("device_type", "netdevice", choices=("netdevice", "vfio-pci")),
         externally_managed=reader.flag("externally_managed", False),

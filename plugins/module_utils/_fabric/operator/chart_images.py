@@ -20,6 +20,7 @@ _SRIOV = {
     "rdmaCni": "rdma-cni",
     "sriovDevicePlugin": "sriov-network-device-plugin",
 }
+_CLAIMS = {"sriovDraDriver": "dra-driver-sriov"}
 _WEBHOOKS = {"webhook": "sriov-network-operator-webhook"}
 
 
@@ -59,8 +60,9 @@ def _sriov(values: Mapping[str, Any], vendor: str, tag: str) -> Iterator[tuple[s
         return
     chart = _at(values, "sriov-network-operator")
     webhooks = _at(chart, "operator", "admissionControllers").get("enabled")
+    claims = _at(chart, "sriovOperatorConfig", "featureGates").get("dynamicResourceAllocation")
     chosen = _at(chart, "images")
-    for key, name in {**_SRIOV, **(_WEBHOOKS if webhooks else {})}.items():
+    for key, name in {**_SRIOV, **(_CLAIMS if claims else {}), **(_WEBHOOKS if webhooks else {})}.items():
         yield chosen.get(key) or f"{vendor}/{image_reference(name, tag)}", True
     if webhooks:
         injector = chosen.get("resourcesInjector")

@@ -12,7 +12,7 @@ from ..intent import platforms
 from ..intent.digests import known, with_digest
 from ..intent.host_classes import of_plan
 from ..intent.releases import line_of
-from . import coreos, gpu_operator, olm
+from . import claims, coreos, gpu_operator, olm
 from .attachments import NETWORKS
 from .chart_images import chart_images
 from .common import merged
@@ -76,6 +76,8 @@ def manifests(
     for own in of_plan(plan) if objects["networks"] else ():
         path = f"examples/pod-{own['name']}.yaml" if own["name"] else "examples/pod.yaml"
         files[path] = [_pod(plan, own, image or _EXAMPLE_IMAGE)]
+    templates = [claims.of_rail(rail, operator["network_namespace"]) for rail in plan["rails"] if rail.get("claim")]
+    files.update({"examples/resource-claims.yaml": templates} if templates else {})
     return files
 
 
@@ -178,7 +180,9 @@ def _pod(plan: Mapping[str, Any], own: Mapping[str, Any], image: str) -> dict[st
     profile, namespace = registry.get(own["profile"]["name"]), plan["operator"]["network_namespace"]
     rails = [rail for rail in plan["rails"] if rail["name"] in own["rails"]]
     networks = ",".join(profile.pod_network(rail, namespace) for rail in rails)
-    resources = {resource_key(rail["resource"]): "1" for rail in rails}
+    requested = {resource_key(rail["resource"]): "1" for rail in rails if not rail.get("claim")}
+    claimed, own_claims = claims.of_pod([rail for rail in rails if rail.get("claim")])
+    resources = {"requests": requested, "limits": dict(requested)} if requested else claimed
     suffix = f"-{own['name']}" if own["name"] else ""
     return {
         "apiVersion": "v1",
@@ -192,9 +196,10 @@ def _pod(plan: Mapping[str, Any], own: Mapping[str, Any], image: str) -> dict[st
                     "command": ["sleep", "infinity"],
                     # RDMA registers memory, which the kernel locks.
                     "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
-                    "resources": {"requests": resources, "limits": dict(resources)},
+                    "resources": resources,
                 }
             ],
+            **(own_claims if not requested else {}),
         },
     }
 

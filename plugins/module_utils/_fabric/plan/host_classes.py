@@ -25,6 +25,8 @@ from ..operator.profiles import registry
 from .fingerprints import fits, strangers, unlike
 from .hosts import Host
 
+# Values of the operator's chart: whether it installs the SR-IOV operator, and the settings of that.
+_SRIOV_ENABLED, _SRIOV_CHART = "sriovNetworkOperator", "sriov-network-operator"
 # What classes do not inherit, and the hosts of none of them have.
 _REST_KEYS = ("rails", "rail_count", "supernet", "reserved", "ipv6")
 
@@ -159,7 +161,7 @@ def entries(part: Part, written: Mapping[str, Any]) -> list[dict[str, Any]]:
         "profile": written["profile"],
         "labels": written["nodes"]["labels"],
         "selector": written["nodes"]["selector"],
-        "resources": {rail["resource"]: rail["share"] for rail in written["rails"]},
+        "resources": {rail["resource"]: rail["share"] for rail in written["rails"] if rail["share"]},
     }
     return [own] if part.name else []
 
@@ -176,8 +178,10 @@ def heading(part: Part, written: Mapping[str, Any]) -> list[str]:
 
 def _check_values(values: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     """InputError where a class needs another value of the operator's chart than those before."""
-    for key in values.keys() & own.keys():
-        if values[key] != own[key]:
+    keys = values.keys() & own.keys()
+    # Where both use the SR-IOV operator, one without settings of it does not want those of the other.
+    for key in keys | ({_SRIOV_CHART} if _SRIOV_ENABLED in keys else set()):
+        if values.get(key) != own.get(key):
             raise InputError(
                 f"{KEY}.classes: the value {key} of the operator's chart would differ between classes, but there is one"
                 " chart (for the SR-IOV operator: sriov.assigned_by). Use the same value for all classes"

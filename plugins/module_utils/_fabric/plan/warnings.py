@@ -53,6 +53,11 @@ def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
     if layout.intent.routing != "none" and any(routers.routes(layout, own) for own in layout.ranges[1:]):
         yield from _pods_without_tables(layout.intent)
     yield from _partition(intent)
+    if registry.by_claims(intent):
+        yield (
+            "pods claim their VFs (rdma_fabric.sriov.assigned_by: dra), which requires Kubernetes 1.34 or newer. The"
+            " playbook validate makes no claims: set rdma_validate_where to [host]"
+        )
     yield from _unfixed(layout, nodes)
     if intent.version == V6 and intent.tests["rdma_cm"]:
         yield (

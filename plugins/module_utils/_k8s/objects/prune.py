@@ -141,8 +141,10 @@ def problems(api: Api, items: Sequence[Mapping[str, Any]]) -> list[str]:
         if (pod.get("status") or {}).get("phase") in _DONE or made_by_us(pod):
             continue
         used, asked = _attached(pod), _requested(pod)
+        # What a claim holds is not in the pod. Only one in a secondary network can have a VF by it.
+        claims = bool(used and (pod.get("spec") or {}).get("resourceClaims"))
         for name in networks:
-            if networks[name] & used or (resources[name] and resources[name] in asked):
+            if networks[name] & used or (resources[name] and (claims or resources[name] in asked)):
                 found.setdefault(name, []).append(f"{meta['namespace']}/{meta['name']}")
     return [
         f"{name}: an earlier run applied it, the plan does not have it, and these pods use it: {some(pods)}. Remove"

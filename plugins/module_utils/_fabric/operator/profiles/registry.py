@@ -8,7 +8,7 @@ from ...._common.errors import InputError
 from ...._common.reader import describe
 from ...intent import platforms
 from ...intent.intent import Intent
-from ...intent.sriov import SRIOV_OPERATOR
+from ...intent.sriov import DEVICE_PLUGIN, DRA
 from .. import nic_configuration
 from . import host_device, ipoib, macvlan, nested_vm, raw, sriov, sriov_ib
 from .kinds import NODE_POLICY
@@ -69,9 +69,14 @@ def resource(intent: Intent, name: str) -> str:
     """Return the resource that a pod requests for a rail, with the prefix that it has on the platform."""
     profile = get(intent.profile)
     found = profile.resource(name)
-    if not profile.by_sriov or intent.sriov.assigned_by != SRIOV_OPERATOR:
+    if not profile.by_sriov or intent.sriov.assigned_by == DEVICE_PLUGIN:
         return found
     return intent.operator.platform.sriov_domain + found.removeprefix(platforms.get("").sriov_domain)
+
+
+def by_claims(intent: Intent) -> bool:
+    """Return whether pods claim their devices (Dynamic Resource Allocation), so that nodes offer no resources."""
+    return get(intent.profile).by_sriov and intent.sriov.assigned_by == DRA
 
 
 def kinds() -> tuple[Kind, ...]:

@@ -17,9 +17,9 @@ from ...._common.pci import NIC_VENDOR
 from ...intent import platforms
 from ...intent.addressing import STATIC
 from ...intent.intent import Intent
-from ...intent.releases import Line
-from ...intent.sriov import DEVICE_PLUGIN
-from .. import sections
+from ...intent.releases import LINES, Line
+from ...intent.sriov import DEVICE_PLUGIN, DRA
+from .. import claims, sections
 from ..attachments import chained
 from ..common import metadata, mtu_field, to_json
 from ..nodes import fabric_selector
@@ -97,11 +97,19 @@ def without_operator(intent: Intent) -> bool:
 def _sections(intent: Intent, line: Line, rails: Rails) -> dict[str, Any]:
     if without_operator(intent):
         return host_device.device_sections(intent, line, rails, vfs=intent.sriov.vfs)
+    if intent.sriov.assigned_by == DRA and not line.dra:
+        lines = ", ".join(name for name, one in LINES.items() if one.dra)
+        raise InputError(
+            f"rdma_fabric.sriov.assigned_by: the SR-IOV operator of release line {line.name} has no DRA driver. Lines"
+            f" that have it: {lines}. Set rdma_fabric.operator.release to a release of one of them, or remove"
+            " assigned_by"
+        )
     return network_sections(intent, line, rails)
 
 
 def _values(intent: Intent) -> dict[str, Any]:
-    return {"sriovNetworkOperator": {"enabled": not without_operator(intent)}}
+    own = {"sriovNetworkOperator": {"enabled": not without_operator(intent)}}
+    return {**own, **(claims.values() if intent.sriov.assigned_by == DRA else {})}
 
 
 def policies(intent: Intent, rails: Rails, link_type: str = "eth") -> list[dict[str, Any]]:
@@ -117,6 +125,12 @@ def _check(intent: Intent, rails: Rails) -> None:
     if any(rail["name"] == _RESERVED for rail in rails):
         raise InputError(
             f"rdma_fabric.rails: the SR-IOV operator ignores a policy with the name {_RESERVED}. Rename the rail"
+        )
+    platform = intent.operator.platform
+    if intent.sriov.assigned_by == DRA and platform.sriov_namespace:
+        raise InputError(
+            f"rdma_fabric.sriov.assigned_by: {DRA} is not supported with platform {platform.name}, which has an SR-IOV"
+            " operator of its own. Remove assigned_by"
         )
     own = [rail["name"] for rail in rails if NIC_VENDOR in rail["vendors"]]
     if intent.sriov.device_type != "netdevice" and own:

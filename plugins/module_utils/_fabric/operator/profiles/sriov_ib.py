@@ -16,6 +16,7 @@ from typing import Any
 from ...._common.errors import InputError
 from ...intent.intent import Intent
 from ...intent.releases import Line
+from ...intent.sriov import SRIOV_OPERATOR
 from .. import sections
 from ..attachments import definition
 from ..common import metadata, to_json
@@ -49,10 +50,10 @@ def _policies(intent: Intent, rails: Rails) -> list[dict[str, Any]]:
     wrong = [key for key, values in _OF_ETHERNET.items() if getattr(intent.sriov, key) not in values]
     if wrong:
         raise InputError(f"rdma_fabric.sriov: VFs of InfiniBand do not have {', '.join(wrong)}. Remove these options")
-    if sriov.without_operator(intent):
+    if intent.sriov.assigned_by != SRIOV_OPERATOR:
         raise InputError(
             f"rdma_fabric.sriov.assigned_by: {intent.sriov.assigned_by} is for profile sriov; VFs of InfiniBand need"
-            " the SR-IOV operator, which gives them their GUIDs. Remove assigned_by"
+            " the SR-IOV operator with its device plugin, which gives them their GUIDs. Remove assigned_by"
         )
     return sriov.policies(intent, rails, link_type="ib")
 

@@ -159,6 +159,21 @@ def test_pods_that_hold_a_resource_keep_its_policy(cluster: FakeCluster, capsys:
     assert ("SriovNetworkNodePolicy", "rail1", "delete") in found
 
 
+@pytest.mark.parametrize(("networks", "held"), [("other", True), ("", False)])
+def test_a_pod_with_claims_in_a_network_may_hold_a_vf_of_a_policy(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], networks: str, held: bool
+) -> None:
+    """A claim of Dynamic Resource Allocation leaves no resource in the pod; one for a GPU alone is no VF."""
+    two, one = (planned(count, "policy", profile="sriov") for count in (2, 1))
+    run("fabric_objects", capsys, objects=two, prune=POLICY)
+    claims = pod("trainer", networks)
+    claims["spec"]["resourceClaims"] = [{"name": "vf", "resourceClaimTemplateName": "rail1"}]
+    cluster.put(claims)
+    result = run("fabric_objects", capsys, objects=one, prune=POLICY)
+    assert bool(result.get("failed")) is held
+    assert not held or "these pods use it: shop/trainer" in result["msg"]
+
+
 def test_what_may_not_be_listed_is_named(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
