@@ -116,7 +116,11 @@ def _elsewhere(found: Seen, contact: Contact) -> Iterator[str]:
     for end in contact.ends:
         there = _misplaced(found, end)
         if there:
-            yield f"{' '.join(end)}: its link leads to the network of {there[1]}, where {' '.join(there)} answers"
+            back = _misplaced(found, (end[0], there[1]))
+            exchanged = back is not None and back[1] == end[1]
+            why = f"exchanged cables of {end[1]} and {there[1]}" if exchanged else "wrong port for a cable, or wrong VLAN"
+            leads = f"its link leads to the network of {there[1]}"
+            yield f"{' '.join(end)}: {leads}, where {' '.join(there)} answers: {why}"
 
 
 def _path(found: Seen, contact: Contact, client: Side, *, server: Side) -> str:

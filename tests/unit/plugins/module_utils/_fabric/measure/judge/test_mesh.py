@@ -109,7 +109,7 @@ FAULTS = {
     "swapped": (
         World(HOSTS, RAILS, network={("gpu-2", "rail0"): "rail1", ("gpu-2", "rail1"): "rail0"}),
         {("port", "gpu-2", "rail0", "confirmed"), ("port", "gpu-2", "rail1", "confirmed")},
-        "gpu-2 rail0: its link leads to the network of rail1, where gpu-",
+        "rail1 answers: exchanged cables of rail0 and rail1",
     ),
     "swapped, with hosts that answer on every port": (
         World(HOSTS, RAILS, network={("gpu-2", "rail0"): "rail1", ("gpu-2", "rail1"): "rail0"}, ignore=False),
@@ -119,7 +119,7 @@ FAULTS = {
     "a wrong VLAN": (
         World(HOSTS, RAILS, network={("gpu-3", "rail1"): "rail0"}),
         {("port", "gpu-3", "rail1", "confirmed")},
-        "gpu-3 rail1: its link leads to the network of rail0, where gpu-",
+        "rail0 answers: wrong port for a cable, or wrong VLAN",
     ),
     "an MTU too small for RDMA": (
         World(HOSTS, RAILS, mtu={"rail1": 1500}),
