@@ -20,6 +20,8 @@ from .wording import listed
 Sides = tuple[Optional[Side], Optional[Side]]
 # Host and rail.
 End = tuple[str, str]
+# What may be wrong where one port alone is in the network of another rail.
+_MISPLACED = "wrong port of a cable, or a wrong VLAN"
 # rdma_fabric.routing of rails that reach each other.
 BETWEEN = "between_rails"
 # Reasons why something was not checked that the report has, and characters of one: testers may print anything.
@@ -118,9 +120,9 @@ def _elsewhere(found: Seen, contact: Contact) -> Iterator[str]:
         if there:
             back = _misplaced(found, (end[0], there[1]))
             exchanged = back is not None and back[1] == end[1]
-            why = f"exchanged cables of {end[1]} and {there[1]}" if exchanged else "wrong port for a cable, or wrong VLAN"
+            cables = f"exchanged cables of {end[1]} and {there[1]}"
             leads = f"its link leads to the network of {there[1]}"
-            yield f"{' '.join(end)}: {leads}, where {' '.join(there)} answers: {why}"
+            yield f"{' '.join(end)}: {leads}, where {' '.join(there)} answers: {cables if exchanged else _MISPLACED}"
 
 
 def _path(found: Seen, contact: Contact, client: Side, *, server: Side) -> str:

@@ -119,7 +119,7 @@ FAULTS = {
     "a wrong VLAN": (
         World(HOSTS, RAILS, network={("gpu-3", "rail1"): "rail0"}),
         {("port", "gpu-3", "rail1", "confirmed")},
-        "rail0 answers: wrong port for a cable, or wrong VLAN",
+        "rail0 answers: wrong port of a cable, or a wrong VLAN",
     ),
     "an MTU too small for RDMA": (
         World(HOSTS, RAILS, mtu={"rail1": 1500}),
