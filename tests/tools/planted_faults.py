@@ -123,7 +123,7 @@ def page(lines: Sequence[Line]) -> str:
     groups = [f"* {', '.join(group)}: {len(runs.get(group, ()))} runs" for group in dict.fromkeys((*GROUPS, *runs))]
     said = [f"* **{name}**: {text}" for name, text in _texts(lines)]
     parts = [_HEAD, figures, "", *table, "", "## Groups of faults in one run", "", *groups, ""]
-    parts += ["## What the reports say", "", "The sentence of the last run in which the fault was named.", "", *said]
+    parts += ["## Sentences of the reports", "", "For each fault that of the last run in which it was named.", "", *said]
     return "\n".join(parts).rstrip() + "\n"
 
 
