@@ -72,9 +72,10 @@ def measured(planted: Mapping[str, tuple[str, int]]) -> tuple[Run, dict[str, Any
 
     The mesh comes first, as it does by default.
     """
-    fabric: dict[str, Any] = {"tests": {**FABRIC["tests"], "retries": 1, "mesh": True}}
+    fabric: dict[str, Any] = {}
     for name in planted:
         fabric.update(FAULTS[name].fabric)
+    fabric["tests"] = {**FABRIC["tests"], "retries": 1, "mesh": True, **fabric.get("tests", {})}
     with ExitStack() as stack:
         for name, place in planted.items():
             stack.enter_context(FAULTS[name].plant(*place))
