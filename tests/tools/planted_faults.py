@@ -39,6 +39,8 @@ measures the bare hosts and heals them.
 * **wrong confirmed**: confirmed diagnoses in these runs that belong to none of their faults. The target is 0.
 """
 
+_OF_EACH = "Of each fault that of the last run in which it was named."
+
 
 @dataclass(frozen=True)
 class Line:
@@ -123,7 +125,7 @@ def page(lines: Sequence[Line]) -> str:
     groups = [f"* {', '.join(group)}: {len(runs.get(group, ()))} runs" for group in dict.fromkeys((*GROUPS, *runs))]
     said = [f"* **{name}**: {text}" for name, text in _texts(lines)]
     parts = [_HEAD, figures, "", *table, "", "## Groups of faults in one run", "", *groups, ""]
-    parts += ["## Sentences of the reports", "", "For each fault that of the last run in which it was named.", "", *said]
+    parts += ["## Sentences of the reports", "", _OF_EACH, "", *said]
     return "\n".join(parts).rstrip() + "\n"
 
 
