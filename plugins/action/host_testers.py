@@ -17,6 +17,7 @@ from ansible.module_utils.common.text.converters import to_bytes
 from ansible.plugins.action import ActionBase
 
 from ..module_utils._controller import host_tester, progress_lines
+from ..module_utils._fabric.measure.schedule import mesh
 from ..module_utils._fabric.measure.schedule.progress import Progress
 
 SPEC: dict[str, Any] = {
@@ -131,7 +132,9 @@ class ActionModule(ActionBase):
 
     def _delivered(self) -> dict[str, Any]:
         given = self._params
-        self._folder()
+        folder = self._folder()
+        if mesh.is_mesh(given["lines"]):
+            (folder / mesh.MARK).touch(mode=0o640)
         began = progress_lines.clock()
         # The start follows when all hosts have their schedules, after as much time again.
         hold = self._hold_for_pass(self._params["lead"] + len(self._vars["ansible_play_hosts_all"]))

@@ -999,13 +999,14 @@ options:
             description:
               - "How much is measured, and so which intermittent faults are found (budgets). C(quick): 6 slots, each test once. C(standard): 60
                 slots. C(deep): 120 slots. C(auto): C(standard) up to 1024 hosts, C(quick) above. Sets C(rounds) and C(repeats) where these are
-                not set. Default: C(auto)."
+                not set. If C(rounds) is set, it only adds slots for suspects. Default: C(auto)."
             type: str
             choices: ["auto", "quick", "standard", "deep"]
           rounds:
             description:
               - "Modes C(sampled) and C(topology): number of other hosts that each host meets (in C(topology) inside its group, and number of
-                other groups that each group meets). Default: as many as fit into the slots of the budget, at least 3."
+                other groups that each group meets). Default: as many as fit into the slots of the budget, at least 3. If it is set, in any mode,
+                each test is measured once unless C(repeats) is set too."
             type: int
           seed:
             description:

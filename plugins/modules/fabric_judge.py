@@ -139,10 +139,10 @@ seconds:
   type: int
   sample: 96
 worst:
-  description: Maximum duration of the remaining passes and all retries in seconds, without isolation passes.
+  description: Maximum duration of the remaining passes in seconds, with all retries and all rounds that failures can add.
   returned: always
   type: int
-  sample: 396
+  sample: 4044
 lead:
   description: Additional seconds to wait before the next pass, because hosts missed the start of an earlier one.
   returned: always
@@ -154,7 +154,8 @@ announce:
   type: str
   sample: >-
     pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; with all retries at worst
-    8 min 36 s beside the start of each pass, and up to 3 additional short passes to locate the fault
+    8 min 36 s beside the start of each pass; failures add up to 36 rounds to locate faults and up to 90 rounds (budget
+    standard) for ports that read low intermittently, at worst 58 min 48 s
 schedule:
   description: Mode, rounds, slot, seconds, passes, the share of perftest in the slots, and the lateness of each host in seconds.
   returned: always

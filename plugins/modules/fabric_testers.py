@@ -91,9 +91,18 @@ options:
     type: int
     default: 6
   cpu:
-    description: CPU request of a tester, as a Kubernetes quantity. No CPU limit is set, because throttling would distort the measurement.
+    description:
+      - CPU request of a tester, as a Kubernetes quantity. No CPU limit is set, because throttling would distort the measurement.
+      - Not used with O(cpus).
     type: str
     default: 100m
+  cpus:
+    description:
+      - Number of whole CPUs of a tester. Requests and limits of CPU and memory are then the same (QoS class Guaranteed), so that a kubelet
+        with the static CPU manager policy gives the tester cores of its own.
+      - V(0) requests O(cpu) without a limit.
+    type: int
+    default: 0
   idle:
     description: Seconds without schedule lines after which a tester exits.
     type: int
@@ -236,6 +245,7 @@ SPEC: dict[str, Any] = {
     "lifetime": {"type": "int"},
     "slot_margin": {"type": "int", "default": 6},
     "cpu": {"type": "str", "default": "100m"},
+    "cpus": {"type": "int", "default": 0},
     "idle": {"type": "int", "default": 900},
     "timeout": {"type": "int", "default": 180},
     "pass": {"type": "int", "no_log": False},

@@ -14,6 +14,7 @@ from typing import Any
 
 from .._common.errors import InputError
 from .._fabric.measure.readings import frames
+from .._fabric.measure.schedule import mesh
 from .._fabric.report import formats, kept, runs
 from .._fabric.report.summary import SCHEMA
 from . import process
@@ -74,10 +75,16 @@ def read_run(path: str, own: Mapping[str, Any]) -> kept.Known:
     return kept.Known(
         done=os.path.isfile(os.path.join(path, "report.json")),
         resumed=real(resumed) if isinstance(resumed, str) else "",
-        passes=any(os.path.isdir(os.path.join(path, "evidence", place, "pass-1")) for place in runs.PLACES),
+        passes=any(_has_measured(os.path.join(path, "evidence", place)) for place in runs.PLACES),
         running=False if own and about.get("process") == own else process.is_running(about.get("process")),
         scope=scope if isinstance(scope, Mapping) else {},
     )
+
+
+def _has_measured(evidence: str) -> bool:
+    """Return whether a pass began in a place that was not one of the mesh, which has up to two before all others."""
+    passes = (os.path.join(evidence, f"pass-{number}") for number in (1, 2, 3))
+    return any(os.path.isdir(path) and not os.path.isfile(os.path.join(path, mesh.MARK)) for path in passes)
 
 
 def read_runs(place: str, now: str, own: Mapping[str, Any]) -> tuple[dict[str, kept.Known], list[str]]:

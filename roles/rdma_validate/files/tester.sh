@@ -150,8 +150,9 @@ addresses_in_networks() {
     done <"$PROC/net/fib_trie"
 }
 
-# lone_addresses NETDEV: addresses of /32, which are in no network, in $found: those that ip shows. Without ip the only
-# one of all netdevs, since nothing else shows which netdev has it.
+# lone_addresses NETDEV: addresses of /32, which are in no network, in $found: those that ip shows. Without ip those whose
+# GID is on the netdev. Otherwise the only one without a GID belongs to the netdev of the default route, and the only one
+# with a GID that is not on another netdev to any other one.
 lone_addresses() {
     if command -v ip >/dev/null 2>&1; then
         before=
@@ -161,14 +162,33 @@ lone_addresses() {
         done
         return
     fi
+    lone=
     while read -r bar word kind _; do
         if [ "$bar" = "|--" ]; then
             last=$word
         elif [ "$bar $word $kind" = "/32 host LOCAL" ]; then
             case $last in 127.*) continue ;; esac
-            case " $found " in *" $last "*) ;; *) on_netdev "$last" "" || found="$found $last" ;; esac
+            case " $lone " in *" $last "*) ;; *) on_netdev "$last" "" || lone="$lone $last" ;; esac
         fi
     done <"$PROC/net/fib_trie"
+    without=
+    with=
+    for last in $lone; do
+        # In a shell of its own, since the device that was found before is still needed.
+        own=$(find_roce "$1" "$last" && first "$SYS/class/infiniband/$device/ports/$port/gid_attrs/ndevs/$gid" && say "=$line")
+        if [ -z "$own" ]; then
+            without="$without $last"
+        elif [ "$own" = "=$1" ]; then
+            found="$found $last"
+        elif [ "$own" = = ] || [ ! -e "$SYS/class/net/${own#=}" ]; then
+            # A name of another network namespace.
+            with="$with $last"
+        fi
+    done
+    [ -z "$found" ] || return 0
+    default_netdev
+    found=$with
+    [ "$1" != "$default" ] || found=$without
     case $found in " "*" "*) found= ;; esac
     [ -z "$found" ] || ! of_default_route "$1" || found=
 }
@@ -188,6 +208,15 @@ of_default_route() {
         return
     done <"$PROC/net/route"
     return 1
+}
+
+# The netdev of the default route in $default.
+default_netdev() {
+    default=
+    while read -r default dest _ _ _ _ _ mask _; do
+        [ "$dest$mask" != 0000000000000000 ] || return 0
+    done <"$PROC/net/route"
+    default=
 }
 
 # on_netdev ADDRESS NETDEV: whether it is in a connected network of the netdev, or of any without NETDEV.
@@ -211,12 +240,8 @@ on_netdev() {
 # The netdev of the default route, and its address in $found.
 control_address() {
     found=
-    while read -r dev dest _ _ _ _ _ mask _; do
-        if [ "$dest$mask" = 0000000000000000 ]; then
-            own_addresses "$dev"
-            break
-        fi
-    done <"$PROC/net/route"
+    default_netdev
+    [ -z "$default" ] || own_addresses "$default"
     found=${found# }
     found=${found%% *}
 }
@@ -356,6 +381,43 @@ usable_cpus() {
         done
     done
     IFS=$fields
+}
+
+# find_cgroup: the folder with the CPU quota of this tester in $cgroup, empty without a quota; the quota in CPUs in $quota.
+# In a container its own is at the top, or where a path of the host leads to nothing.
+find_cgroup() {
+    cgroup=
+    quota=-
+    while IFS=: read -r _ kind own; do
+        case ,$kind, in ,, | *,cpu,*) ;; *) continue ;; esac
+        for cgroup in "$SYS/fs/cgroup${kind:+/cpu}$own" "$SYS/fs/cgroup${kind:+/cpu}"; do
+            if [ -r "$cgroup/cpu.max" ]; then
+                read -r most period <"$cgroup/cpu.max"
+            else
+                first "$cgroup/cpu.cfs_quota_us"
+                most=$line
+                first "$cgroup/cpu.cfs_period_us"
+                period=$line
+            fi
+            if is_number "$most" && is_number "$period" && [ "$period" -gt 0 ]; then
+                decimal $((most * 100 / period))
+                quota=$decimal
+                return
+            fi
+            most=
+        done
+    done 2>/dev/null <"$PROC/self/cgroup"
+    cgroup=
+}
+
+# throttled: in how many periods the quota stopped this tester, of how many, in $stopped and $periods.
+throttled() {
+    stopped=0
+    periods=0
+    [ -n "$cgroup" ] || return 0
+    while read -r word value; do
+        case $word in nr_throttled) stopped=$value ;; nr_periods) periods=$value ;; esac
+    done 2>/dev/null <"$cgroup/cpu.stat"
 }
 
 # resolve NETDEV ADDRESS: device port gid gid_type address mtu rate numa local_cpus cpus, or the reason in $error.
@@ -545,11 +607,17 @@ describe() {
     control_address
     first "$SYS/devices/system/clocksource/clocksource0/current_clocksource"
     source=$line
+    first "$SYS/devices/system/cpu/online"
+    online=$line
+    cpus=
+    [ -z "$online" ] || usable_cpus "$online"
+    find_cgroup
     first "${GPUFABRIC_ETC:-/etc}/machine-id"
     probe_perftest
     # shellcheck disable=SC3045 # not in POSIX, but in dash, bash and busybox; otherwise "-"
     say "host memlock=$(ulimit -l 2>/dev/null || say -) perftest=$version" \
-        "control=${found:--} clock=${source:--} machine_id=${line:--} binds=$binds labels=$labels"
+        "control=${found:--} clock=${source:--} machine_id=${line:--} binds=$binds labels=$labels" \
+        "online=${online:--} allowed=${cpus:--} quota=$quota"
     say "=== gpufabric described $count"
 }
 
@@ -1203,6 +1271,7 @@ play_test() {
     grown=
     amounts=
     unread="nothing was run"
+    used=
     link=
     link_before=
     # Whoever ends the tester ends this too, and what it started last: its number is known at once.
@@ -1219,7 +1288,12 @@ play_test() {
         link_before=$link
         count_before
         processors
+        throttled
+        quota_before="$stopped $periods"
         test_once "$role" "$peer" "$tcp" "$tool" "$@"
+        throttled
+        [ "$periods" -le "${quota_before#* }" ] ||
+            used="nr_throttled=+$((stopped - ${quota_before% *})) nr_periods=+$((periods - ${quota_before#* }))"
         count_after
         taken
         see_link
@@ -1238,6 +1312,7 @@ frame() {
     [ -z "$grown" ] || head="${head}counters$grown$NL"
     [ -z "$unread" ] || amounts=" error=\"$unread\""
     head="${head}amounts$amounts$NL"
+    [ -z "$used" ] || head="${head}cpu $used$NL"
     [ "$link_before" = "$link" ] || head="${head}link_before $link_before$NL"
     [ -z "$link" ] || head="${head}link $link$NL"
     printf '%s' "$head"
@@ -1442,6 +1517,7 @@ prepare() {
     *coreutils*) ;;
     *) command -v setsid >/dev/null 2>&1 && own_group=setsid ;;
     esac
+    find_cgroup
     while read -r word name netdev given _; do
         [ "$word" = rail ] || continue
         resolve "$netdev" "${given:--}"

@@ -27,6 +27,8 @@ def test_passes_on_hosts_of_which_some_do_not_answer(tmp_path: Path) -> None:
     local = {"ansible_connection": "local", "rdma_validate_task_timeout": 60}
     hosts = {"gpu-1": local, "gpu-2": local, "gone": ssh(tmp_path, "gone"), "silent": ssh(tmp_path, "silent")}
     steps = [step(1, False, "gpu-1", "gpu-2", "gone", "silent"), step(2, False, "gpu-2"), step(2, True)]
+    contact = "0 rail0 client 10.0.0.2 18500 mesh -s 9000 -m 4096"
+    steps[0]["lines"]["gpu-1"] = [contact, "END 1"]
     done = played(tmp_path, hosts, steps)
     said = done.stdout + done.stderr
     assert done.returncode == 0, said
@@ -37,10 +39,12 @@ def test_passes_on_hosts_of_which_some_do_not_answer(tmp_path: Path) -> None:
         "describe/gpu-1.log": "=== described: rail rail0 eth0\n",
         "describe/gpu-2.log": "=== described: rail rail0 eth0\n",
         # Three deliveries, each with both clocks; the second pass has two more.
-        "pass-1/gpu-1.log": "clocks: 3\nBATCH 1 0 1\n0 rail0 gpu-1\nEND 1\n",
+        "pass-1/gpu-1.log": f"clocks: 3\nBATCH 1 0 1\n{contact}\nEND 1\n",
         "pass-1/gpu-2.log": "clocks: 3\nBATCH 1 0 1\n0 rail0 gpu-2\nEND 1\n",
         "pass-2/gpu-2.log": "clocks: 5\nBATCH 2 0 1\n0 rail0 gpu-2\nEND 1\n",
     }, said
+    # A pass of the mesh is marked when it is delivered: a run that ends in it measured nothing.
+    assert [path.parent.name for path in evidence.rglob("mesh")] == ["pass-1"]
     errors = {name: text for name, text in found.items() if name.endswith(".error")}
     assert sorted(errors) == [
         f"{folder}/{host}.error" for folder in ("describe", "pass-1") for host in ("gone", "silent")

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How much is measured (``rdma_fabric.tests.budget``): slots of the schedule, and more slots for suspects alone.
 
-What the budget leaves open can be set: ``tests.rounds`` (whom a host meets) and ``tests.repeats``.
+What the budget leaves open can be set: ``tests.rounds`` (whom a host meets) and ``tests.repeats``. Where one of them is
+set, no slots are filled with repeats.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 AUTO = "auto"
 # Above this many hosts budget auto measures less: results are too many to be judged in memory.
 STANDARD_UP_TO = 1024
+# Slots of one pass that locates a fault, at most, for each reading that a test needs.
+LOCATING = 64
 # Modes whose tests say nothing about single ports, or not about the network: each test is measured once.
 _ONCE = ("incast", "one_to_many", "loopback")
 
@@ -62,16 +65,38 @@ def meetings(tests: Mapping[str, Any], hosts: int) -> int:
 
 
 def repeats(tests: Mapping[str, Any], hosts: int, rounds: int) -> int:
-    """Return how often a schedule of ``rounds`` is measured: ``tests.repeats``, or what fits into the budget."""
+    """Return how often a schedule of ``rounds`` is measured: ``tests.repeats``, or what fits into the budget.
+
+    Who sets ``tests.rounds`` has said how long the schedule is.
+    """
     if tests["repeats"] is not None:
         return int(tests["repeats"])
     budget = budget_of(tests, hosts)
-    if not budget.fills or tests["mode"] in _ONCE or not rounds:
+    if not budget.fills or tests["mode"] in _ONCE or tests["rounds"] is not None or not rounds:
         return 1
     slots = budget.slots * len(tests["kinds"]) * max(1, len(tests["sizes"]))
     return max(1, round(slots / rounds))
 
 
+def needed(given: int | None, times: int) -> int:
+    """Return how many of ``times`` readings a test must have: all that were ``given``, half of what fills slots."""
+    return int(given or (times + 1) // 2)
+
+
 def more(tests: Mapping[str, Any], hosts: int) -> int:
     """Return how many slots may be added for suspects alone; 0 where isolation is off or the mode tells nothing."""
     return 0 if tests["mode"] in _ONCE or not tests["isolation"] else budget_of(tests, hosts).more
+
+
+def locating(tests: Mapping[str, Any], hosts: int, rails: int) -> int:
+    """Return how many slots a pass that locates a fault has at most, for each reading that a test needs.
+
+    In a small fabric each pair in both directions, each kind and size alone and the probes beside them are fewer.
+    """
+    if tests["mode"] == "loopback" or not tests["isolation"]:
+        return 0
+    sizes = len(tests["kinds"]) * max(1, len(tests["sizes"]))
+    tried = sizes * (1 if tests["memory"] == "host" else 2) + 1
+    in_turns = tests["rails_at_once"] is False or bool(tests.get("sharing"))
+    turns = (rails if in_turns else 1) * (rails if tests["cross_rail"] else 1)
+    return min(LOCATING, hosts * (hosts - 1) * tried * turns)

@@ -9,12 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..intent.budgets import budget_of
+from ..intent.budgets import LOCATING, budget_of
 from ..intent.tests import STARS, complete
 from ..measure.judge.earlier_report import SCHEMA
 from .runs import UNKNOWN
 
-# Of runs that ended before their first pass, which measured nothing, so many are kept for their messages.
+# Of runs that ended before they began to measure, which measured nothing, so many are kept for their messages.
 EMPTY = 10
 # From more unfinished runs than these on, a new run names the newest ones, and reports how much space all of them take.
 PILE = 5
@@ -24,7 +24,8 @@ PILE = 5
 class Known:
     """A folder in ``runs``. ``done``: it has a report; ``resumed``: the path that its run resumed, "" for none.
 
-    ``passes``: whether a pass began. ``running``: whether its run still goes on, None when this cannot be known.
+    ``passes``: whether a pass began that measures, which those of the mesh do not. ``running``: whether its run still
+    goes on, None when this cannot be known.
     ``scope``: what its run covers.
     """
 
@@ -89,7 +90,7 @@ def largest_log(plan: Mapping[str, Any]) -> int:
     if tests["mode"] in STARS:
         flows *= tests["fan"]
     budget = budget_of(tests, hosts)
-    flows = flows * (tests["repeats"] or 1) + rails * (budget.slots + budget.more)
+    flows = flows * (tests["repeats"] or 1) + rails * (budget.slots + budget.more + LOCATING * (tests["repeats"] or 1))
     return 65536 + 4096 * flows * len(tests["kinds"]) * max(1, len(tests["sizes"]))
 
 

@@ -86,6 +86,10 @@ class Evidence:
         """Keep the raw output of an endpoint."""
         self._write(f"{endpoint}.log", text)
 
+    def mark(self, name: str) -> None:
+        """Note what kind of pass it is."""
+        self._write(name, "")
+
     def errors(self, reasons: Mapping[str, str]) -> None:
         """Keep why endpoints have no log."""
         for endpoint, reason in reasons.items():

@@ -31,7 +31,8 @@ _POD_SECURITY = ("enforce", "audit", "warn")
 _TTL = 600
 _GRACE = 5
 # What a tester asks for. It may take more: CPU without a limit, since throttling would be measured, memory up to that
-# of its tests, and disk up to these limits for the output of perftest and of long passes.
+# of its tests, and disk up to these limits for the output of perftest and of long passes. With whole CPUs it takes no
+# more than it asks for: only then the kubelet's static CPU manager gives it cores of its own.
 _MEMORY = "64Mi"
 _DISK = "1Gi"
 _MAILBOX = "512Mi"
@@ -41,6 +42,7 @@ _MAILBOX = "512Mi"
 class Testers:
     """What to start. ``rails``: name, netdev, resource and network (its entry in a pod's annotation), in order.
 
+    ``cpus``: whole CPUs that each tester gets, 0 for a share of ``cpu`` without a limit.
     ``role``: the ClusterRole that admits such pods, for a service account of their own; empty where none is needed.
     ``part``: the class of hosts that these testers are for, "" for all; each class has a Job of its own. ``parts``: all
     of these classes, where there are several.
@@ -61,6 +63,7 @@ class Testers:
     labels: Mapping[str, str] = field(default_factory=dict)
     needs: Needs = field(default_factory=Needs)
     cpu: str = "100m"
+    cpus: int = 0
     memory: int = 1 << 30
     run: str = ""
     role: str = ""
@@ -252,5 +255,9 @@ def _resources(testers: Testers) -> dict[str, Any]:
     limits = {resource_key(rail["resource"]): "1" for rail in rails}
     limits.update({resource: str(amount) for resource, amount in testers.needs.amounts.items()})
     limits.update({"memory": str(testers.memory), "ephemeral-storage": _DISK})
+    asked = {"cpu": testers.cpu, "memory": _MEMORY}
+    if testers.cpus:
+        asked = {"cpu": str(testers.cpus), "memory": limits["memory"]}
+        limits.update(asked)
     # Without a request for disk its limit would be one.
-    return {"limits": limits, "requests": {"cpu": testers.cpu, "memory": _MEMORY, "ephemeral-storage": "0"}}
+    return {"limits": limits, "requests": {**asked, "ephemeral-storage": "0"}}

@@ -15,6 +15,7 @@ from ..._fabric.intent import platforms
 from ..._fabric.intent.host_classes import of_plan
 from ..._fabric.intent.namespaces import refusal
 from ..._fabric.measure.judge.unmeasured import measurable
+from ..._fabric.measure.schedule import mesh
 from ..._fabric.measure.schedule.hugepages import memory_at_once
 from ..._fabric.measure.schedule.lifetime import lifetime
 from ..client.api import Api
@@ -134,6 +135,8 @@ def played(api: Api, params: Mapping[str, Any], check: bool, *, clock: Clock) ->
     if not check:
         evidence = Evidence(params["evidence"], f"pass-{batch.number}")
         evidence.prepare()
+        if any(map(mesh.is_mesh, lines.values())):
+            evidence.mark(mesh.MARK)
         with renewed(lease_of(api, testers, len(endpoints), clock=clock)):
             failed, start_in = passes.play(api, testers, endpoints, batch=batch, evidence=evidence, clock=clock)
         problems.update(failed)
@@ -178,6 +181,7 @@ def testers_of(params: Mapping[str, Any], script: str) -> Testers:
         tolerations=params["tolerations"],
         runtime_class=params["runtime_class"],
         cpu=params["cpu"],
+        cpus=params["cpus"],
         run=_run(params["run"]),
         memory=memory_at_once(plan) if plan else 0,
         role=platforms.get((plan.get("operator") or {}).get("platform") or "").tester_role,

@@ -228,9 +228,9 @@ def test_the_length_of_the_pass_is_announced(tmp_path: Path, capsys: pytest.Capt
         == answer["schedule"]["text"]
         == (
             "pass 1 (schedule), mode all_pairs: 2 tests of write_bw in 2 rounds of 15 s, 30 s; "
-            "with all retries at worst 30 s beside the start of each pass, "
-            "and up to 3 additional short passes to locate the fault; "
-            "budget quick: up to 90 more rounds, 22 min 30 s, for ports that read low intermittently"
+            "with all retries at worst 30 s beside the start of each pass; "
+            "failures add up to 12 rounds to locate faults and up to 90 rounds (budget quick) for ports that read low"
+            " intermittently, at worst 42 min 30 s"
         )
     )
-    assert (answer["seconds"], answer["worst"]) == (30, 30)
+    assert (answer["seconds"], answer["worst"]) == (30, 30 + 102 * 25)

@@ -253,7 +253,7 @@ def test_logs_that_hosts_may_still_have(tmp_path: Path, capsys: pytest.CaptureFi
     last.mkdir()
     (last / "gpu-000.log").write_text("=== gpufabric test\n=== gpufabric batch 2 done 1 0\n")
     (last / "gpu-001.log").write_text("=== gpufabric test\n")
-    left = {"run": DAYS[0], "pass": 2, "folder": str(last), "hosts": ["gpu-001"], "ended": True, "largest": 696320}
+    left = {"run": DAYS[0], "pass": 2, "folder": str(last), "hosts": ["gpu-001"], "ended": True, "largest": 958464}
     assert begin(capsys, tmp_path)["leftover"] == left
     assert begin(capsys, tmp_path, earlier={"resume": str(folder)})["leftover"] == left
     # What is continued, and not what is newest; a report has no logs on hosts.

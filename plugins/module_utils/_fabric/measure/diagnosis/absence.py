@@ -24,8 +24,8 @@ SAME_MINUTES = 600
 # What an attempt without a reading is worth: FIRM may confirm a diagnosis, WEAK may only suggest one.
 FIRM, WEAK, NONE = "firm", "weak", "none"
 # Why an attempt is worth nothing, in the order in which they are reported.
-LATE, TIMEOUT, LOST = "late", "timeout", "lost"
-_ORDER = (LATE, TIMEOUT, LOST)
+LATE, THROTTLED, TIMEOUT, LOST = "late", "throttled", "timeout", "lost"
+_ORDER = (LATE, THROTTLED, TIMEOUT, LOST)
 
 # What a side fails on by itself; by its exit code also when its program is not there, or cannot run.
 _OWN = re.compile("|".join(pattern for pattern, _meaning in OWN_CAUSES))
@@ -186,7 +186,7 @@ def diagnoses(where: str, gone: Sequence[Result], results: Sequence[Result]) -> 
     for cause in _ORDER:
         own = [result for result in gone if result["absence"]["cause"] == cause]
         if own:
-            told += {LATE: _late, TIMEOUT: _timeout, LOST: _lost}[cause](where, own, hosts)
+            told += {LATE: _late, THROTTLED: _throttled, TIMEOUT: _timeout, LOST: _lost}[cause](where, own, hosts)
     return told
 
 
@@ -207,6 +207,15 @@ def overload(seconds: Mapping[str, float]) -> str:
     if len(seconds) == 1:
         return f"{next(iter(seconds))} started up to {worst:.1f} s late: the host or the controller is overloaded"
     return f"{listed(seconds)} started up to {worst:.1f} s late: the hosts or the controller are overloaded"
+
+
+def _throttled(where: str, gone: Sequence[Result], hosts: int) -> list[Diagnosis]:
+    names = list(dict.fromkeys(name for result in gone for name in result["absence"]["hosts"]))
+    text = (
+        f"{_tests(gone)} read too little while the CPU limit stopped the tester of {listed(names)}. Remove the limit (a"
+        " LimitRange of the namespace sets one), or set cpus to a higher value, and validate again"
+    )
+    return [_diagnosis(where, "tester", names[0] if len(names) == 1 else None, gone=gone, text=text)]
 
 
 def _timeout(where: str, gone: Sequence[Result], hosts: int) -> list[Diagnosis]:

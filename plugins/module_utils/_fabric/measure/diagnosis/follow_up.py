@@ -10,7 +10,7 @@ explains may have failed by chance: it is measured once more before it becomes a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...intent.kinds import KINDS, PROBE
@@ -54,14 +54,20 @@ def _weight(found: Diagnosis) -> tuple[object, ...]:
 
 
 def next_tests(
-    results: Sequence[Result], names: Sequence[str], rails: Sequence[str], *, view: View = VIEW
+    results: Sequence[Result],
+    names: Sequence[str],
+    rails: Sequence[str],
+    *,
+    view: View = VIEW,
+    named: Callable[[Measurement], bool] = lambda test: True,
 ) -> list[Measurement]:
     """Return the tests that tell the remaining suspects apart, [] when all is explained or nothing can be tried.
 
     ``results``: of one place, every test that was asked for among them, also those that could not be played: none
     is asked for twice but the only one that a cause explains and small messages without an answer, and a suspect not
     more than twice a direction, so that this ends. A reading that was asked for as the second has ``repeated`` in the
-    result's ``passes``. ``names``, ``rails``: who may be used. A confirmed suspect is probed as well, to see on which
+    result's ``passes``. ``names``, ``rails``: who may be used; ``named``: whether a test is
+    not excluded (tests.only). A confirmed suspect is probed as well, to see on which
     layer it fails: from host memory where it failed from GPU memory, then with small messages (MTU), unless large ones
     came through too slowly. Of failed stars their shares are asked for alone. schedule.repeat() makes rounds of the
     tests.
@@ -71,7 +77,7 @@ def next_tests(
     if not fleet.failures and not failed:
         return []
     found = causes(fleet)
-    chooser = _Chooser(fleet, names, rails, {subject(result) for result in results})
+    chooser = _Chooser(fleet, names, rails, {subject(result) for result in results}, named)
     chooser.suspects(found)
     chooser.centers()
     chooser.singles(found)
@@ -121,6 +127,7 @@ class _Chooser:
     names: Sequence[str]
     rails: Sequence[str]
     seen: Collection[Measurement]
+    named: Callable[[Measurement], bool] = lambda test: True
     tests: set[Measurement] = field(default_factory=set)
     used: Counter[str] = field(default_factory=Counter)
     places: dict[str, int] = field(default_factory=dict)
@@ -189,7 +196,8 @@ class _Chooser:
 
     def _fits(self, need: _Need, host: str, partner: str) -> bool:
         side = Scope(OPPOSITE[need.role], need.rail, partner)
-        return bool(self.fleet.passes[need.layer, side]) and _test(need, host, partner) not in self.seen
+        test = _test(need, host, partner)
+        return bool(self.fleet.passes[need.layer, side]) and test not in self.seen and self.named(test)
 
     def centers(self) -> None:
         """Where all failures of a rail share one host: ask for a test without it, which tells it from the rail."""
@@ -201,7 +209,7 @@ class _Chooser:
             if len(leaves) >= 2 and center(failures):
                 ways = ((leaves[0], leaves[1]), (leaves[1], leaves[0]))
                 both = {_between(failures[0].test, rail, client, server=server) for client, server in ways}
-                self.tests.update(both.difference(self.seen))
+                self.tests.update(test for test in both.difference(self.seen) if self.named(test))
 
     def singles(self, found: Sequence[Cause]) -> None:
         """Ask once more for the one test that a cause alone explains, unless that cause is confirmed without it."""
@@ -245,7 +253,8 @@ class _Chooser:
         return any(self.fleet.passes[BASE, Scope("port", rail, host)] for host, rail in failure.ends)
 
     def _may_use(self, test: Measurement) -> bool:
-        return {test.rail, test.server_rail} <= set(self.rails) and {test.client, test.server} <= self.places.keys()
+        known = {test.rail, test.server_rail} <= set(self.rails) and {test.client, test.server} <= self.places.keys()
+        return known and self.named(test)
 
     def probe(self, found: Sequence[Cause]) -> None:
         """Ask whether a suspect passes without GPU memory, and if not, without large messages: one at a time."""

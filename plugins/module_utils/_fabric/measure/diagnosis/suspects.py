@@ -8,7 +8,7 @@ queue pairs, so it takes another path where there are several.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..schedule.schedule import Measurement, Round, subject
@@ -42,8 +42,18 @@ def open_suspects(results: Sequence[Result], view: View, share: float) -> list[S
     return found
 
 
-def rounds_of(found: Sequence[Suspect], results: Sequence[Result], names: Sequence[str], *, left: int) -> list[Round]:
-    """Return rounds of tests of suspects, at most ``left``, until each would be cleared by readings that pass."""
+def rounds_of(
+    found: Sequence[Suspect],
+    results: Sequence[Result],
+    names: Sequence[str],
+    *,
+    left: int,
+    named: Callable[[Measurement], bool] = lambda test: True,
+) -> list[Round]:
+    """Return rounds of tests of suspects, at most ``left``, until each would be cleared by readings that pass.
+
+    ``named``: whether a test is not excluded (tests.only).
+    """
     good = {end for result in results if readings(result)[0] < readings(result)[1] for end in ends_of(result)}
     rounds: list[Round] = []
     played = dict.fromkeys(((one.host, one.rail) for one in found), 0)
@@ -51,7 +61,7 @@ def rounds_of(found: Sequence[Suspect], results: Sequence[Result], names: Sequen
         due = [one for one in found if played[one.host, one.rail] < one.needs]
         # Who had the fewest comes first where partners are few.
         due.sort(key=lambda one: played[one.host, one.rail])
-        round_ = tuple(_round(due, good, names, at=len(rounds), all_suspects=played))
+        round_ = tuple(_round(due, good, names, at=len(rounds), all_suspects=played, named=named))
         if not round_:
             break
         for port in {end for test in round_ for end in ((test.client, test.rail), (test.server, test.rail))}:
@@ -68,6 +78,7 @@ def _round(
     *,
     at: int,
     all_suspects: Collection[_Port],
+    named: Callable[[Measurement], bool],
 ) -> Iterator[Measurement]:
     """Yield the tests of a round: every host of suspects with one partner whose own ports there are none."""
     by_host: dict[str, list[Suspect]] = {}
@@ -81,10 +92,14 @@ def _round(
         for partner in (*names[turn:], *names[:turn]):
             if partner == host or partner in busy:
                 continue
-            fits = [one for one in own if (partner, one.rail) in good and (partner, one.rail) not in all_suspects]
-            if fits:
+            # Each direction in turn.
+            client, server = (host, partner) if at % 2 else (partner, host)
+            fits = [
+                one.test._replace(rail=one.rail, client=client, server=server)
+                for one in own
+                if (partner, one.rail) in good and (partner, one.rail) not in all_suspects
+            ]
+            if fits := [test for test in fits if named(test)]:
                 busy |= {host, partner}
-                # Each direction in turn.
-                client, server = (host, partner) if at % 2 else (partner, host)
-                yield from (one.test._replace(rail=one.rail, client=client, server=server) for one in fits)
+                yield from fits
                 break

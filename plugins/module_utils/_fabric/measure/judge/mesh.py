@@ -14,7 +14,7 @@ from ..schedule import mesh as schedule
 from ..schedule import timing
 from ..schedule.schedule import Field, Measurement
 from ..schedule.schedule import fields as fields_of
-from .passes import Course, worst
+from .passes import Course, announce_more, worst
 from .session import State
 
 SLOT = schedule.SLOT
@@ -95,15 +95,15 @@ def fields(state: State, names: Sequence[str]) -> list[Field]:
 
 
 def announce(course: Course, mesh: Mesh, number: int) -> tuple[str, int]:
-    """Return what to say before a pass of the mesh, and the seconds of it and of all that follows at worst."""
+    """Return what to say before a pass of the mesh, and its seconds with those of the schedule and all retries."""
     contacts = sum(len(slot) for slot in mesh.slots)
     seconds = len(mesh.slots) * SLOT
-    most = seconds * (_PASSES - mesh.used) + (worst(course, course.waiting.pop(0)) if course.waiting else 0)
+    most = seconds * (_PASSES - mesh.used) + worst(course, ())
     what = "again what did not pass in the mesh" if mesh.used else "mesh: which ports reach each other"
     return (
         f"pass {number} ({what}): {timing.count(contacts, 'contact')} in {timing.count(len(mesh.slots), 'round')} of"
         f" {SLOT} s, {timing.length(seconds)}; with the measurement and all retries at worst"
-        f" {timing.length(most)} beside the start of each pass"
+        f" {timing.length(most)} beside the start of each pass{announce_more(course)}"
     ), most
 
 

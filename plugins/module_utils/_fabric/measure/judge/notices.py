@@ -10,6 +10,7 @@ from typing import Any
 from ...._common.reader import left_out
 from ..diagnosis import duplicates
 from ..diagnosis.absence import overload
+from ..readings import tester_cpu
 from ..readings.perftest import MISSED
 from .session import State
 
@@ -27,6 +28,7 @@ def notices(state: State, lateness: Mapping[str, float], diagnoses: Sequence[Map
         *_addresses(state, diagnoses),
         *_slow_clocks(state),
         *_far_cpus(state),
+        *_few_cpus(state),
         *_full_counters(state),
         *_doubts(state),
     ]
@@ -62,6 +64,16 @@ def _far_cpus(state: State) -> list[str]:
         for name, endpoint in state.endpoints.items()
         for rail, found in endpoint.rails.items()
         if found.get("cpus") == "-" and found.get("local_cpus", "-") != "-"
+    ]
+
+
+def _few_cpus(state: State) -> list[str]:
+    """Return whose testers share CPUs, among themselves or with others."""
+    at_once = state.tests["rails_at_once"] is not False
+    return [
+        text
+        for name, endpoint in state.endpoints.items()
+        for text in tester_cpu.sentences(name, endpoint.host, len(endpoint.rails) if at_once else 1)
     ]
 
 

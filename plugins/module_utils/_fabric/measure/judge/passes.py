@@ -17,6 +17,7 @@ from ..schedule.schedule import Measurement, Round
 from . import path_probe, port_health, shared_links, unmeasured
 from . import results as judge_results
 from .flaws import blocked
+from .resume import joined
 from .session import State
 from .verdict import view_of
 
@@ -43,6 +44,8 @@ class Course:
     unmeasured: list[dict[str, str]] = field(default_factory=list)
     retried: int = 0
     isolated: int = 0
+    # Rounds of isolation that were played, for each reading that a test needs, and of tests that read low once.
+    located: int = 0
     # Rounds for suspects alone that were played, and passes of them.
     followed: int = 0
     follow_ups: int = 0
@@ -91,12 +94,23 @@ def _isolate(course: Course) -> list[Round]:
     state = course.state
     if not isolation_left(course):
         return []
-    asked = next_tests(_judged(course), course.names, state.rails, view=view_of(state.plan, state.tests))
-    # As often as any test: fewer runs than asked for would be no data.
-    rounds = _possible(state, schedule.repeat(set(asked), state.tests)) * state.needed
-    _ask_again(state, asked)
+    named = schedule.named(state.tests["only"])
+    view = view_of(state.plan, state.tests)
+    asked = next_tests(_judged(course), course.names, state.rails, view=view, named=named)
+    rounds = _locating(course, asked)
     course.isolated += bool(rounds)
     course.what = "isolation"
+    # As often as any test: fewer runs than asked for would be no data.
+    return rounds * state.needed
+
+
+def _locating(course: Course, asked: Iterable[Measurement]) -> list[Round]:
+    """Return rounds of tests that locate a fault, no more than was announced."""
+    state = course.state
+    most = min(_per_pass(course), locating_left(course))
+    rounds = _possible(state, schedule.repeat(set(asked), state.tests))[:most]
+    course.located += len(rounds)
+    _ask_again(state, {test for round_ in rounds for test in round_})
     return rounds
 
 
@@ -122,20 +136,20 @@ def _follow_up(course: Course) -> list[Round]:
     found = open_suspects(judged, view, budget.share) if left > 0 else []
     alive = [name for name in course.names if name in state.endpoints and name not in state.lost]
     # Rails that share a link, or are to be tested one after the other, take turns here too.
-    alone = rounds_of(found, judged, alive, left=left)
+    named = schedule.named(state.tests["only"])
+    alone = rounds_of(found, judged, alive, left=left, named=named)
     rounds = _possible(state, [turn for round_ in alone for turn in schedule.repeat(round_, state.tests)][:left])
     # While isolation is left, it asks for these too, and had nothing to ask for.
     asks = (course.follow_ups or rounds) and not isolation_left(course)
-    again = low_once(judged, course.names, state.rails, view=view) if asks else []
-    if not rounds and not again:
+    repeated = _locating(course, low_once(judged, course.names, state.rails, view=view) if asks else [])
+    if not rounds and not repeated:
         return []
     tests = {test for round_ in rounds for test in round_}
     state.extra.update(tests - state.attempts.keys())
     course.followed += len(rounds)
     course.follow_ups += 1
     course.what = "suspects alone"
-    repeated = _possible(state, schedule.repeat(set(again), state.tests))
-    _ask_again(state, {*again, *tests})
+    _ask_again(state, tests)
     return [*rounds, *repeated]
 
 
@@ -173,6 +187,16 @@ def isolation_left(course: Course) -> int:
     return max(0, int(course.state.tests["isolation"]) - course.isolated)
 
 
+def _per_pass(course: Course) -> int:
+    """Return how many rounds a pass of isolation has at most, for each reading that a test needs."""
+    return budgets.locating(course.state.tests, len(course.names), len(course.state.rails))
+
+
+def locating_left(course: Course) -> int:
+    """Return how many rounds may still be played to locate faults, for each reading that a test needs."""
+    return max(0, _per_pass(course) * int(course.state.tests["isolation"]) - course.located)
+
+
 def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
     kept = (tuple(test for test in round_ if not blocked(state, test)) for round_ in rounds)
     return [round_ for round_ in kept if round_]
@@ -183,7 +207,7 @@ def results(course: Course) -> Results:
     if course.found is None:
         course.found = judge_results.results(course.state)
         if course.kept:
-            course.found = sorted([*course.found, *course.kept], key=schedule.subject)
+            course.found = sorted(joined(course.kept, course.found), key=schedule.subject)
     return course.found
 
 
@@ -213,14 +237,16 @@ def resumed(course: Course) -> list[str]:
 
 
 def worst(course: Course, rounds: Sequence[Round]) -> int:
-    """Return the seconds of the next pass and of what waits, every retry counted; isolation depends on what fails.
+    """Return the seconds of the next pass and of what waits, every retry counted.
 
     Each of these passes may make the slots of the next one longer, and let it begin later.
     """
-    if not rounds:
+    passes = [len(part) for part in (rounds, *course.waiting) if part]
+    if not passes:
         return 0
-    passes = [len(rounds), *(len(part) for part in course.waiting)]
     passes += [sum(passes)] * (course.state.tests["retries"] - course.retried)
+    together = 0 if course.state.together_in else shared_links.most(course.state)
+    passes += [together] if together else []
     tests, first = course.state.tests, course.clock.stretched
     duration, margin = int(tests["duration"]), timing.margin_of(tests, course.margin)
     slots = (timing.stretched(duration, margin, first + number) for number in range(len(passes)))
@@ -228,26 +254,43 @@ def worst(course: Course, rounds: Sequence[Round]) -> int:
     return lead + sum(count * slot for count, slot in zip(passes, slots))
 
 
+def _more(course: Course) -> tuple[int, int]:
+    """Return how many rounds may still be added to locate faults, and for suspects alone."""
+    suspects = budgets.more(course.state.tests, len(course.names)) - course.followed
+    return locating_left(course) * course.state.needed, max(0, suspects)
+
+
+def _longest(course: Course) -> int:
+    """Return the seconds of the longest slots."""
+    tests = course.state.tests
+    return timing.stretched(int(tests["duration"]), timing.margin_of(tests, course.margin), timing.STRETCHES)
+
+
+def worst_more(course: Course) -> int:
+    """Return the seconds that locating faults and suspects may add at worst."""
+    return sum(_more(course)) * _longest(course)
+
+
 def announce(course: Course, rounds: Sequence[Round], number: int) -> str:
     """Return what to say before pass ``number``."""
-    tests, hosts = course.state.tests, len(course.names)
-    text = timing.announce(
-        course.state.mode,
-        rounds,
-        course.slot,
-        number=number,
-        what=course.what,
-        worst=worst(course, rounds),
-        isolation=isolation_left(course),
+    told = timing.announce(
+        course.state.mode, rounds, course.slot, number=number, what=course.what, worst=worst(course, rounds)
     )
-    left = budgets.more(tests, hosts) - course.followed
-    return text + (timing.announce_more(budgets.name_of(tests, hosts), left, course.slot) if left > 0 else "")
+    return told + announce_more(course)
 
 
-def summary(course: Course, rounds: Sequence[Round], passes: int, *, read: Sequence[str] = ()) -> dict[str, Any]:
+def announce_more(course: Course) -> str:
+    """Return what is added to the line before a pass: how much locating faults and suspects may take."""
+    budget = budgets.name_of(course.state.tests, len(course.names))
+    return timing.announce_more(budget, *_more(course), slot=_longest(course))
+
+
+def summary(
+    course: Course, rounds: Sequence[Round], passes: int, *, read: Sequence[str] = (), mesh: Sequence[int] = ()
+) -> dict[str, Any]:
     """Return the report's ``schedule``; before the end it counts what is to come as well.
 
-    ``read``: sentences about what was read of ports.
+    ``read``: sentences about what was read of ports. ``mesh``: the seconds of each slot of the mesh that comes next.
     """
     coming = len(rounds) + sum(len(part) for part in course.waiting)
     if rounds:
@@ -257,9 +300,9 @@ def summary(course: Course, rounds: Sequence[Round], passes: int, *, read: Seque
     return {
         "where": course.state.where,
         "mode": course.state.mode,
-        "rounds": course.played + coming,
+        "rounds": course.played + coming + len(mesh),
         "slot": course.slot if rounds else course.clock.last or course.slot,
-        "seconds": course.clock.seconds + coming * course.slot,
+        "seconds": course.clock.seconds + coming * course.slot + sum(mesh),
         "passes": passes + bool(rounds),
         "share": course.clock.share,
         "lateness": dict(sorted(course.clock.lateness.items())),

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ...._common.reader import some
 from ...._common.units import leading_number, natural, roce_mtu
 from ...intent.kinds import KINDS
+from ..readings import tester_cpu
 from ..readings.counters import OUT_OF_ORDER, knows_all, sent_again
 from ..readings.perftest import Run, Sample
 from ..schedule.schedule import Measurement
@@ -37,6 +38,8 @@ _DISORDER = re.compile(OUT_OF_ORDER)
 PROVEN, REFUTED = 0.8, 0.1
 # Part of the time of all tests that a priority may be paused. Chosen here: a healthy pair of ports is hardly paused.
 PAUSED = 0.05
+# Part of the periods of a CPU limit in which it may stop a tester. Chosen here.
+THROTTLED = 0.01
 # Congestion notifications per second that a port may send while it has one partner. Chosen here.
 CNPS = 1000
 # Of packets that came out of order: the limit of validators of GPU clusters.
@@ -207,7 +210,7 @@ def findings(tests: Mapping[str, Any], ports: Mapping[End, Port], *, stars: bool
     found = []
     for (host, rail), known in sorted(ports.items()):
         entry = tests.get("traffic", {}).get(rail, {})
-        every = (*_class(known, entry), *_pauses(known), *_errors(known), *_order(known))
+        every = (*_class(known, entry), *_throttled(known), *_pauses(known), *_errors(known), *_order(known))
         for kind, own, expected, text in (*every, *(() if stars else _congestion(known))):
             where = {"host": host, "rail": rail, "kind": kind, "found": own, "expected": expected}
             found.append({**where, "text": f"{host} {rail}: {text}"})
@@ -235,6 +238,14 @@ def _class(known: Port, entry: Mapping[str, Any]) -> _Found:
         told = f"packets with DSCP {entry['dscp']} were {verb} in priority {other}, not in priority {priority}"
         why = _UNTRUSTED[way] if other == 0 else _REMAPPED
         yield "class", f"priority {other}", f"priority {priority}", f"{told}, so they are not in the class: {why}"
+
+
+def _throttled(known: Port) -> _Found:
+    """Yield that the CPU limit stopped the tester during the tests of a port."""
+    share = tester_cpu.share(known.amounts)
+    if share >= THROTTLED:
+        text = f"the CPU limit of the tester stopped it in {share:.0%} of the time of its tests, so they can read low"
+        yield "throttled", f"{share:.0%}", f"below {THROTTLED:.0%}", f"{text}. Remove the limit, or set a higher one"
 
 
 def _pauses(known: Port) -> _Found:

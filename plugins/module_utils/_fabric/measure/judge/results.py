@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..diagnosis.absence import FIRM, LOST, WEAK, Shown, absence, combined, overload, overloaded
+from ..diagnosis.absence import FIRM, LOST, NONE, THROTTLED, WEAK, Shown, absence, combined, overload, overloaded
 from ..diagnosis.fan import VOID
+from ..readings import tester_cpu
 from ..readings.counters import link_went_down, sentences
 from ..readings.perftest import Run, Sample, reading
 from ..readings.tester_log import Log
@@ -91,11 +92,15 @@ def _telling(
         return True
     usual = ("", asked_exchange(state))
     for (_role, name, rail, _peer), run in zip(ends, runs):
-        if run is None:
-            continue
-        if run.counters or run.link_before or run.exchange not in usual or low_link(state, name, rail, link=run.link):
+        noted = run and (run.counters or run.link_before or tester_cpu.share(run.amounts))
+        if run and (noted or run.exchange not in usual or low_link(state, name, rail, link=run.link)):
             return True
     return False
+
+
+def _stopped(test: Measurement, attempt: Attempt) -> dict[str, float]:
+    """Return by host whose tester was stopped by its CPU limit, in which share of the time."""
+    return tester_cpu.throttled({test.server: attempt.server, test.client: attempt.client})
 
 
 def _named(test: Measurement, reason: str) -> str:
@@ -115,6 +120,9 @@ def judge(state: State, test: Measurement, attempt: Attempt) -> tuple[str, str]:
         late = late_hosts(state, test, attempt)
         if late:
             return verdict.NO_DATA, f"{overload(late)}; {reason}"
+        stopped = _stopped(test, attempt)
+        if stopped:
+            return verdict.NO_DATA, f"{tester_cpu.text(stopped)}; {reason}"
     told = [text for side in sides for text in _of_port(state, *_port(test, side), side=side, sides=sides)]
     return outcome, "; ".join([reason, *told])
 
@@ -207,6 +215,9 @@ def _worth(state: State, test: Measurement, attempt: Attempt, *, outcome: str, r
     late = late_hosts(state, test, attempt) if outcome == verdict.NO_DATA else {}
     if late and reason.startswith(overload(late)):
         return overloaded(late)
+    stopped = _stopped(test, attempt)
+    if stopped and reason.startswith(tester_cpu.text(stopped)):
+        return Shown(NONE, THROTTLED, tuple(stopped))
     return Shown(WEAK if outcome == verdict.NO_DATA else FIRM)
 
 

@@ -9,7 +9,7 @@ be measured today. Everything else is measured.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ...intent.kinds import KINDS
@@ -17,7 +17,7 @@ from ...intent.tests import STARS, complete
 from ...plan.traffic import bytes_of
 from ..readings import identity
 from ..readings.perftest import Sample
-from ..schedule.schedule import Measurement, star_of
+from ..schedule.schedule import Measurement, star_of, subject
 from ..schedule.tester_input import message_size
 from . import results, verdict
 from .earlier_report import EarlierReport
@@ -76,6 +76,30 @@ def take_over(
         if _group(test) not in broken
     }
     return kept, _why(refused, len(passed) - len(kept))
+
+
+def joined(kept: Sequence[dict[str, Any]], measured: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the results of a run and those that it took over, each test once: isolation measures some again."""
+    before = {subject(result): result for result in kept}
+    found = [_of_both(before.pop(subject(result), None), result) for result in measured]
+    return [*found, *before.values()]
+
+
+def _of_both(before: Result | None, result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of a test with all of its readings, also those of the earlier run: most of them decide."""
+    if before is None:
+        return result
+    passes = [*before["passes"], *result["passes"]]
+    low = sum(one["verdict"] == verdict.FAIL for one in passes)
+    usable = sum(one["verdict"] != verdict.NO_DATA for one in passes)
+    if result["verdict"] == verdict.PASS or 2 * low > usable:
+        return {**result, "passes": passes}
+    return {**before, "passes": [{**one, "fault": True} if _is_fault(one) else one for one in passes]}
+
+
+def _is_fault(attempt: Mapping[str, Any]) -> bool:
+    """Return whether an attempt without data is firm evidence."""
+    return attempt["verdict"] == verdict.NO_DATA and "evidence" not in attempt
 
 
 def _absent(state: State, passed: Mapping[Measurement, Result], then: Ports, *, today: Ports) -> dict[Measurement, str]:

@@ -25,11 +25,17 @@ Group = Sequence[tuple[Measurement, Attempt]]
 _SHOWN = 3
 
 
+def most(state: State) -> int:
+    """Return how many rounds planned() returns at most."""
+    rates = any(not KINDS[kind].latency for kind in state.tests["kinds"])
+    partial = any(state.tests["only"].values())
+    return 0 if partial or not rates or state.mode in (*STARS, "loopback") else 2 * len(sharing(state.tests))
+
+
 def planned(state: State, fields: Sequence[Field], missing: Collection[tuple[str, str]]) -> list[Round]:
     """Return rounds in which each host sends, or receives, on all rails of a shared link at once."""
     kinds = [kind for kind in state.tests["kinds"] if not KINDS[kind].latency]
-    partial = any(state.tests["only"].values())
-    if not sharing(state.tests) or not kinds or partial or state.mode in (*STARS, "loopback"):
+    if not most(state):
         return []
     rounds = []
     for group in sharing(state.tests):

@@ -30,7 +30,7 @@ from . import results as judge_results
 from .earlier_report import NONE, EarlierReport
 from .meeting import addresses
 from .notices import notices
-from .passes import Course, Results, announce, next_rounds, notes, results, resumed, verdicts, worst
+from .passes import Course, Results, announce, next_rounds, notes, results, resumed, verdicts, worst, worst_more
 from .passes import summary as passes_summary
 from .reproduce import commands
 from .resume import ports_of, take_over
@@ -51,8 +51,9 @@ class Step:
     """``lines``: endpoint to schedule lines for pass ``number``; empty when ``done``. Times in seconds.
 
     ``results``, ``summary``, ``outliers`` and ``unsteady`` are empty until ``done``: they are no verdict yet.
-    ``announce``: what to say before the pass, "" when ``done``. ``worst``: this pass, what waits and all
-    retries, without isolation. ``lead``: how much later than usual the pass should begin, since hosts missed a begin.
+    ``announce``: what to say before the pass, "" when ``done``. ``worst``: this pass, what waits, all retries, and
+    all that locating faults and suspects may add. ``lead``: how much later than usual the pass should begin, since
+    hosts missed a begin.
     ``schedule``: as the report has it: {mode, rounds, slot, seconds, passes, share, lateness, text}.
     ``verdicts``: how many tests of the passes so far have which verdict.
     """
@@ -141,7 +142,7 @@ def step(
             *notes(course, told),
         ],
         announce=announce(course, rounds, len(evidence.passes) + 1) if rounds else "",
-        worst=worst(course, rounds),
+        worst=worst(course, rounds) + worst_more(course) if rounds else 0,
         lead=course.clock.lead,
         schedule=_told(state, told, checked.text, found=found),
         links=links.find(state, evidence, playing=bool(rounds)),
@@ -176,6 +177,7 @@ def _mesh_step(course: Course, checked: mesh.Mesh, evidence: Evidence, *, hosts:
     """Return the step that plays a pass of the mesh."""
     state, number = course.state, checked.used + 1
     told, most = mesh.announce(course, checked, number)
+    planned = passes_summary(course, [], number, mesh=len(checked.slots) * (mesh.SLOT,))
     return Step(
         done=False,
         number=number,
@@ -186,9 +188,9 @@ def _mesh_step(course: Course, checked: mesh.Mesh, evidence: Evidence, *, hosts:
         summary={},
         warnings=[*notices(state, {}, ()), *resumed(course)],
         announce=told,
-        worst=most,
+        worst=most + worst_more(course),
         lead=course.clock.lead,
-        schedule={**passes_summary(course, [], number), "text": told},
+        schedule={**planned, "text": told},
         links=links.find(state, evidence, playing=True),
         outliers=[],
         endpoints={"where": state.where, "hosts": ports_of(state, hosts)},
@@ -254,8 +256,7 @@ def _begin(
     state.attempts = {test: [] for test in left}
     given = tests["repeats"]
     tests["repeats"] = budgets.repeats(tests, len(names), planned)
-    # All that was asked for, but of what only fills the budget a half.
-    state.needed = int(given or (tests["repeats"] + 1) // 2)
+    state.needed = budgets.needed(given, tests["repeats"])
     waiting = timing.split(rounds * tests["repeats"], len(names))
     return Course(state, names, margin, rounds, list(kept.values()), waiting, not_kept=why, unmeasured=left_out)
 

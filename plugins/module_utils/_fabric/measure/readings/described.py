@@ -65,6 +65,10 @@ _HOST: Mapping[str, Type] = {
     "machine_id": MACHINE_ID,
     "binds": matching(re.compile("yes|no"), "yes or no"),
     "labels": matching(re.compile("none|one|list"), "none, one or list"),
+    # CPUs of the machine, those that the tester may use, and its limit in CPUs.
+    "online": _CPU_LIST,
+    "allowed": _CPU_LIST,
+    "quota": optional(matching(re.compile(r"[0-9]{1,6}\.[0-9]{2}"), "a number of CPUs"), "-"),
 }
 
 

@@ -126,10 +126,10 @@ class Run(NamedTuple):
 
     ``text``: perftest's own output. ``started``: seconds on the host's clock; ``seconds``: from then to the end of
     the test; ``late``: seconds behind the round's begin; ``ran``: seconds of the last perftest.
-    ``counters``: name to growth. ``amounts``: the same of what grows on a healthy port too, such as bytes by priority;
-    ``unread``: why there are none. ``link``: rate, state, carrier, mtu, pcie after the test, ``link_before`` the same
-    before it, only when it differs. ``exchange``: "cm" or "plain". ``memory``: "host", "cuda:dmabuf" or
-    "cuda:peermem", as it was asked for.
+    ``counters``: name to growth. ``amounts``: the same of what grows on a healthy port too, such as bytes by priority,
+    and of the CPU limit of the tester (tester_cpu.py); ``unread``: why there are none of the port. ``link``: rate,
+    state, carrier, mtu, pcie after the test, ``link_before`` the same before it, only when it differs. ``exchange``:
+    "cm" or "plain". ``memory``: "host", "cuda:dmabuf" or "cuda:peermem", as it was asked for.
     """
 
     rc: int

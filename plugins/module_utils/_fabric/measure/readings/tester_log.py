@@ -34,7 +34,7 @@ _PAIR = re.compile(r'(?<!\S)([^\s=]+)=("[^"]*"|\S*)')
 _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 _DESCRIBED = re.compile(rf"{frames.DESCRIBED}\d+")
 # What a tester adds to perftest's output stands before it, on lines of its own.
-_ADDED = ("counters", "amounts", "link", "link_before")
+_ADDED = ("counters", "amounts", "cpu", "link", "link_before")
 # More than a frame, its first line, a line of a description, a line of perftest and a whole description have. What is
 # longer was not written by a tester.
 _LONGEST = 8192
@@ -209,7 +209,7 @@ def _run(frame: re.Match[str], body: str) -> Run:
         link_before=added.get("link_before", {}),
         exchange=sys.intern(exchange or ""),
         memory=sys.intern(memory or ""),
-        amounts=_growth(amounts or {}),
+        amounts=_growth({**(amounts or {}), **added.get("cpu", {})}),
         unread=sys.intern(unread),
     )
 

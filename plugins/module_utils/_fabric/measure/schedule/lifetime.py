@@ -15,7 +15,7 @@ from .timing import LONGEST_LEAD, STRETCHES, margin_of, stretched
 
 # For what is not known before: pods that start slowly, and a schedule that cannot be worked out yet.
 LEAST = 4 * 3600
-# Isolation adds passes.
+# Passes begin later than they can.
 _TIMES = 2
 
 
@@ -32,6 +32,7 @@ def lifetime(plan: Mapping[str, Any], names: Sequence[str], margin: int) -> int:
     slot = stretched(int(tests["duration"]), margin_of(tests, margin), STRETCHES)
     passes = 1 + int(tests["retries"])
     tests["mode"] = mode_of(tests, len(names))
-    planned_slots = rounds * budgets.repeats(tests, len(names), rounds)
-    more = budgets.more(tests, len(names)) * slot
-    return LEAST + _TIMES * (passes * (planned_slots * slot + LONGEST_LEAD) + more)
+    times = budgets.repeats(tests, len(names), rounds)
+    more = budgets.locating(tests, len(names), len(plan["rails"])) * budgets.needed(tests["repeats"], times)
+    more = more * int(tests["isolation"]) + budgets.more(tests, len(names))
+    return LEAST + _TIMES * (passes * (rounds * times * slot + LONGEST_LEAD) + more * slot)

@@ -16,6 +16,8 @@ SAMPLED = 16
 # Hosts that each host meets at the same time, on all its rails, and the seconds that this takes: 8 slots of 64 hosts.
 PARTNERS = 8
 SLOT = 7
+# The file in the folder of a pass that shows that the pass is one of the mesh, and measures nothing.
+MARK = "mesh"
 
 
 class Contact(NamedTuple):
@@ -92,6 +94,11 @@ def _crossed(turns: Sequence[modes.Pairs], rails: Sequence[str]) -> dict[int, li
             for index, rail in enumerate(rails):
                 found.setdefault(at, []).append((rail, host, partner, rails[(index + shift) % len(rails)]))
     return found
+
+
+def is_mesh(batch: Sequence[str]) -> bool:
+    """Return whether the lines of a host are those of a pass of the mesh."""
+    return any(line.split()[5:6] == ["mesh"] for line in batch[:1])
 
 
 def lines(

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Any, NamedTuple
 
@@ -246,19 +246,32 @@ def _pairs(mode: str, names: Sequence[str], tests: Mapping[str, Any]) -> list[mo
 
 
 def _restricted(rounds: Sequence[Round], tests: Mapping[str, Any], missing: Collection[tuple[str, str]]) -> list[Round]:
-    hosts, rails = set(tests["only"].get("hosts", ())), set(tests["only"].get("rails", ()))
-    missing = set(missing)
+    is_named, missing = named(tests["only"]), set(missing)
     wanted = {
         test
         for round_ in rounds
         for test in round_
-        if (not hosts or hosts & {test.client, test.server})
-        and (not rails or {test.rail, test.server_rail} <= rails)
-        and (not missing or not {(test.client, test.rail), (test.server, test.server_rail)} & missing)
+        if is_named(test) and (not missing or not {(test.client, test.rail), (test.server, test.server_rail)} & missing)
     }
     if not wanted:
-        raise InputError("nothing was measured: no test is planned" + (", only matches none" if hosts or rails else ""))
+        given = any(tests["only"].get(key) for key in ("hosts", "rails", "pairs"))
+        raise InputError("nothing was measured: no test is planned" + (", only matches none" if given else ""))
     return pack(rounds, wanted, tests)
+
+
+def named(only: Mapping[str, Any]) -> Callable[[Measurement], bool]:
+    """Return what tells whether ``tests.only`` leaves a test in: a host, the rails and the pair of it are named."""
+    hosts, rails = set(only.get("hosts", ())), set(only.get("rails", ()))
+    pairs = {frozenset(pair) for pair in only.get("pairs", ())}
+
+    def is_named(test: Measurement) -> bool:
+        return bool(
+            (not hosts or hosts & {test.client, test.server})
+            and (not rails or {test.rail, test.server_rail} <= rails)
+            and (not pairs or frozenset((test.client, test.server)) in pairs)
+        )
+
+    return is_named
 
 
 def only(rounds: Sequence[Round], wanted: Collection[Measurement]) -> list[Round]:

@@ -164,28 +164,26 @@ def length(seconds: int) -> str:
     return " ".join(told[:2]) or "0 s"
 
 
-def announce(
-    mode: str, rounds: Sequence[Round], slot: int, *, number: int, what: str, worst: int, isolation: int = 0
-) -> str:
-    """Return the line that is shown before a pass.
-
-    ``worst``: seconds of this pass, what waits and all retries. ``isolation``: how many passes may still locate the
-    fault; how long they are depends on what fails.
-    """
+def announce(mode: str, rounds: Sequence[Round], slot: int, *, number: int, what: str, worst: int) -> str:
+    """Return the line that is shown before a pass. ``worst``: seconds of this pass, what waits and all retries."""
     tests = [test for round_ in rounds for test in round_]
     kinds = ", ".join(dict.fromkeys(test.kind for test in tests))
     return (
         f"pass {number} ({what}), mode {mode}: {count(len(tests), 'test')} of {kinds} in {count(len(rounds), 'round')}"
         f" of {slot} s, {length(slot * len(rounds))}; with all retries at worst {length(worst)}"
         " beside the start of each pass"
-        + (f", and up to {count(isolation, 'additional short pass')} to locate the fault" if isolation else "")
     )
 
 
-def announce_more(budget: str, rounds: int, slot: int) -> str:
-    """Return what is added to the line before a pass: how much suspects alone may take."""
-    more = f"up to {count(rounds, 'more round')}, {length(slot * rounds)}"
-    return f"; budget {budget}: {more}, for ports that read low intermittently"
+def announce_more(budget: str, locating: int, suspects: int, *, slot: int) -> str:
+    """Return what is added to the line before a pass: how many rounds of at most ``slot`` failures may add.
+
+    ``locating``: to locate faults. ``suspects``: for suspects alone, by the ``budget``.
+    """
+    what = ((locating, "to locate faults"), (suspects, f"(budget {budget}) for ports that read low intermittently"))
+    more = [f"up to {count(number, 'round')} {why}" for number, why in what if number]
+    most = length(slot * (locating + suspects))
+    return f"; failures add {' and '.join(more)}, at worst {most}" if more else ""
 
 
 def count(number: int, word: str) -> str:

@@ -39,6 +39,19 @@ def test_the_newest_that_measured_something(tmp_path: Path) -> None:
     assert unfinished.reopen(tmp_path.as_posix(), OLD, {})["ended"] == found["ended"]
 
 
+def test_a_run_that_ended_in_its_mesh_measured_nothing(tmp_path: Path) -> None:
+    run(tmp_path, OLD)
+    killed = run(tmp_path, NEW) / "evidence/host"
+    (killed / "pass-1/mesh").touch()
+    assert unfinished.reopen(tmp_path.as_posix(), "", {})["run"] == OLD
+    (killed / "pass-2").mkdir()
+    (killed / "pass-2/mesh").touch()
+    assert unfinished.reopen(tmp_path.as_posix(), "", {})["run"] == OLD
+    # The first pass after it measures.
+    (killed / "pass-3").mkdir()
+    assert unfinished.reopen(tmp_path.as_posix(), "", {})["run"] == NEW
+
+
 def test_what_is_no_unfinished_run(tmp_path: Path) -> None:
     own = process.note(os.getpid())
     done, going = run(tmp_path, OLD), run(tmp_path, NEW, process=own)

@@ -145,3 +145,12 @@ def test_an_account_where_the_platform_admits_such_pods_by_a_role() -> None:
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "testers", "namespace": "ns"}]
     pod = pod_of(admitted)["spec"]
     assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("testers", False)
+
+
+def test_whole_cpus_make_the_pod_guaranteed() -> None:
+    """Requests and limits of CPU and memory are the same: then a static CPU manager gives the pod cores of its own."""
+    resources = pod_of(dataclasses.replace(PODS, cpus=9))["spec"]["containers"][0]["resources"]
+    for name in ("cpu", "memory"):
+        assert resources["requests"][name] == resources["limits"][name]
+    assert resources["limits"]["cpu"] == "9"
+    assert resources["limits"]["memory"] == LIMITS["memory"]

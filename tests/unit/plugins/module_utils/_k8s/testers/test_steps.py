@@ -54,6 +54,7 @@ class World:
             "gpu_resource": "nvidia.com/gpu",
             "lifetime": None,
             "cpu": "100m",
+            "cpus": 0,
             "idle": 10,
             "run": "",
             "wait": 120,
@@ -264,9 +265,11 @@ def test_a_node_without_huge_pages_gets_no_tester_and_is_named(tmp_path: Path) -
     assert spec["completions"] == 2
     (container,) = spec["template"]["spec"]["containers"]
     assert container["resources"]["limits"]["hugepages-2Mi"] == "2097152"
-    # The budget of all pairs, three times, and what suspects may get.
+    # The budget of all pairs, three times, what suspects may get, and three passes that locate a fault: each test of
+    # three hosts and its probe, as often as half of what fills the budget.
     slot = 10 + 6 * (1 + 2)
-    assert spec["template"]["spec"]["activeDeadlineSeconds"] == 4 * 3600 + 2 * (3 * (60 * slot + 60) + 90 * slot)
+    more = 90 + 3 * 12 * 5
+    assert spec["template"]["spec"]["activeDeadlineSeconds"] == 4 * 3600 + 2 * (3 * (60 * slot + 60) + more * slot)
 
 
 def test_where_no_node_can_give_it_nothing_is_started(tmp_path: Path) -> None:
@@ -334,6 +337,12 @@ def test_play_sends_waits_for_the_announced_end_and_collects(tmp_path: Path) -> 
     assert command == ["sh", "-c", f"read -r up _ </proc/uptime; echo ready; {deliver}"]
     # One list of pods, one exec and one log a node: nothing grows with the number of pairs.
     assert len(world.cluster.calls) == 2 + 3
+
+
+def test_a_pass_of_the_mesh_is_marked(tmp_path: Path) -> None:
+    world = started(tmp_path)
+    world.play({name: [f"0 rail0 client 10.0.0.{name[-1]} 18500 mesh -s 9000 -m 4096", "END 1"] for name in LINES})
+    assert "mesh" in world.files("pass-1")
 
 
 def test_the_logs_are_followed_and_only_their_end_is_read(tmp_path: Path) -> None:

@@ -406,7 +406,7 @@ def test_a_retry_has_longer_slots_so_what_starts_slowly_passes_in_the_end() -> N
 
     steps = measured(slow)
     assert [(one.slot, one.rounds) for one in steps] == [(16, 6), (22, 6), (22, 0)]
-    assert steps[0].worst == 6 * (16 + 22 + 28) + 2 * 60
+    assert steps[0].worst == 6 * (16 + 22 + 28) + 2 * 60 + (36 + 90) * 28
     assert steps[-1].summary["verdict"] == "pass"
 
 

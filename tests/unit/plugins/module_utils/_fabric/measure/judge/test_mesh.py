@@ -61,11 +61,16 @@ def test_a_healthy_fabric_costs_one_pass_and_one_line() -> None:
     assert steps[0] is mesh
     assert mesh.announce == (
         "pass 1 (mesh: which ports reach each other): 20 contacts in 1 round of 7 s, 7 s; with the measurement and all"
-        " retries at worst 10 min 56 s beside the start of each pass"
+        " retries at worst 10 min 56 s beside the start of each pass; failures add up to 72 rounds to locate faults and"
+        " up to 90 rounds (budget quick) for ports that read low intermittently, at worst 1 h 15 min"
     )
+    assert mesh.worst == 10 * 60 + 56 + (72 + 90) * 28
     assert end.summary["verdict"] == "pass"
     assert end.warnings == []
     assert end.schedule["text"].endswith("; mesh of pairs of ports: 12 reach each other")
+    # What is said before the first pass is what is played.
+    assert (mesh.schedule["rounds"], end.schedule["rounds"]) == (7, 7)
+    assert mesh.schedule["seconds"] == 7 + 6 * 16
     # The slots of the measurement are not shorter because contacts are.
     assert {one.slot for one in steps[1:2]} == {16}
 

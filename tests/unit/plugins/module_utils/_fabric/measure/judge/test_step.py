@@ -457,12 +457,12 @@ def test_what_is_announced_before_a_pass_and_told_after_the_last() -> None:
         == first.schedule["text"]
         == (
             "pass 1 (schedule), mode all_pairs: 12 tests of write_bw in 6 rounds of 16 s, 1 min 36 s; "
-            "with all retries at worst 8 min 36 s beside the start of each pass, "
-            "and up to 3 additional short passes to locate the fault; "
-            "budget quick: up to 90 more rounds, 24 min, for ports that read low intermittently"
+            "with all retries at worst 8 min 36 s beside the start of each pass; "
+            "failures add up to 36 rounds to locate faults and up to 90 rounds (budget quick) for ports that read low"
+            " intermittently, at worst 58 min 48 s"
         )
     )
-    assert first.to_dict()["worst"] == 516
+    assert first.to_dict()["worst"] == 516 + (36 + 90) * 28
     assert (last.announce, last.to_dict()["worst"]) == ("", 0)
     assert {key: last.schedule[key] for key in ("mode", "rounds", "slot", "seconds", "passes")} == {
         "mode": "all_pairs",
@@ -745,7 +745,7 @@ def test_slots_have_room_for_the_start_of_cuda_until_it_is_known() -> None:
     assert (first.slot, "in 6 rounds of 28 s, 2 min 48 s" in first.announce) == (28, True)
     assert step(plan(), "host", everybody()).slot == 16
     # With late or timed-out tests each retry has one margin more, and all of it is announced.
-    assert first.worst == 6 * (28 + 46 + 64) + 2 * 60
+    assert first.worst == 6 * (28 + 46 + 64) + 2 * 60 + (3 * 18 + 90) * 64
 
 
 def test_host_memory_is_measured_beside_gpu_memory() -> None:
@@ -1071,7 +1071,7 @@ def test_isolation_is_asked_once_there_is_nothing_to_retry(monkeypatch: pytest.M
     steps = play_all(plan(), everybody(), slow_lab_2)
     assert [s.rounds for s in steps] == [6, 2, 0]
     assert steps[1].announce.startswith("pass 2 (isolation), mode all_pairs: 2 tests of send_bw in 2 rounds")
-    assert ", and up to 2 additional short passes to locate the fault; " in steps[1].announce
+    assert "; failures add up to 34 rounds to locate faults and " in steps[1].announce
     assert {r["test"] for r in steps[-1].results} == {"write_bw", "send_bw"} and len(steps[-1].results) == 14
 
 

@@ -9,6 +9,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.sch
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.schedule.timing import (
     Timing,
     announce,
+    announce_more,
     in_gpu_memory,
     length,
     margin_of,
@@ -191,10 +192,15 @@ def test_what_is_said_before_a_pass() -> None:
         "pass 2 (schedule), mode ring: 2 tests of write_bw, read_bw in 1 round of 18 s, 18 s; "
         "with all retries at worst 36 s beside the start of each pass"
     )
-    assert announce("ring", rounds, 18, number=2, what="schedule", worst=36, isolation=1).endswith(
-        "; with all retries at worst 36 s beside the start of each pass, "
-        "and up to 1 additional short pass to locate the fault"
+
+
+def test_what_failures_may_add_is_said_before_a_pass() -> None:
+    assert announce_more("quick", 64, 90, slot=28) == (
+        "; failures add up to 64 rounds to locate faults and up to 90 rounds (budget quick) for ports that read low"
+        " intermittently, at worst 1 h 11 min"
     )
+    assert announce_more("quick", 1, 0, slot=28) == "; failures add up to 1 round to locate faults, at worst 28 s"
+    assert announce_more("quick", 0, 0, slot=28) == ""
 
 
 def test_slots_grow_to_a_limit_after_late_or_timed_out_tests() -> None:
