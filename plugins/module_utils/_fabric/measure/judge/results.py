@@ -33,6 +33,7 @@ from .session import (
     low_link,
     partitions,
     shown_by,
+    stopped_at,
 )
 
 
@@ -98,11 +99,6 @@ def _telling(
     return False
 
 
-def _stopped(test: Measurement, attempt: Attempt) -> dict[str, float]:
-    """Return by host whose tester was stopped by its CPU limit, in which share of the time."""
-    return tester_cpu.throttled({test.server: attempt.server, test.client: attempt.client})
-
-
 def _named(test: Measurement, reason: str) -> str:
     """Put the hosts' names to the sides of a reason."""
     return reason.replace("client:", f"{test.client} (client):").replace("server:", f"{test.server} (server):")
@@ -120,7 +116,7 @@ def judge(state: State, test: Measurement, attempt: Attempt) -> tuple[str, str]:
         late = late_hosts(state, test, attempt)
         if late:
             return verdict.NO_DATA, f"{overload(late)}; {reason}"
-        stopped = _stopped(test, attempt)
+        stopped = stopped_at(test, attempt)
         if stopped:
             return verdict.NO_DATA, f"{tester_cpu.text(stopped)}; {reason}"
     told = [text for side in sides for text in _of_port(state, *_port(test, side), side=side, sides=sides)]
@@ -215,7 +211,7 @@ def _worth(state: State, test: Measurement, attempt: Attempt, *, outcome: str, r
     late = late_hosts(state, test, attempt) if outcome == verdict.NO_DATA else {}
     if late and reason.startswith(overload(late)):
         return overloaded(late)
-    stopped = _stopped(test, attempt)
+    stopped = stopped_at(test, attempt)
     if stopped and reason.startswith(tester_cpu.text(stopped)):
         return Shown(NONE, THROTTLED, tuple(stopped))
     return Shown(WEAK if outcome == verdict.NO_DATA else FIRM)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...plan.link_findings import below
 from ...plan.link_rates import GRH, IPV6, coding
 from ..diagnosis.absence import FIRM, WEAK, Conduct, Shown, recent, shown
-from ..readings import ib_port
+from ..readings import ib_port, tester_cpu
 from ..readings.exchange import failed_by_exchange
 from ..readings.perftest import Run, Sample
 from ..readings.tester_log import Endpoint
@@ -245,6 +245,11 @@ def late_hosts(state: State, test: Measurement, attempt: Attempt) -> dict[str, f
     star = state.stars[attempt.number, attempt.at, star_of(test)] if test.star else [(test, attempt)]
     names = dict.fromkeys(name for one, _attempt in star for name in (one.client, one.server))
     return conduct_at(state, attempt).late_at(names, attempt.at, anywhere=True)
+
+
+def stopped_at(test: Measurement, attempt: Attempt) -> dict[str, float]:
+    """Return by host whose tester was stopped by its CPU limit, in which share of the time."""
+    return tester_cpu.throttled({test.server: attempt.server, test.client: attempt.client})
 
 
 def faults(state: State, test: Measurement, used: Attempt) -> list[bool]:
