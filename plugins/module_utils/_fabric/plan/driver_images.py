@@ -54,6 +54,6 @@ def doubts(intent: Intent, hosts: Sequence[Host]) -> Iterator[str]:
     for name, members in others.items():
         yield (
             f"{fold(members)}: the vendor publishes no image of the driver container for {name}, so nodes cannot pull"
-            " one. Its lists have images for RHEL, SLES and Ubuntu. Install the drivers on these hosts"
-            " (rdma_stack_provider), and remove rdma_fabric.operator.driver"
+            " one. Its lists have images for RHEL, SLES and Ubuntu. Install the drivers on the"
+            " hosts with role rdma_stack, and remove rdma_fabric.operator.driver"
         )

@@ -56,7 +56,7 @@ def warnings(layout: Layout, nodes: Mapping[str, str | None]) -> Iterator[str]:
     if registry.by_claims(intent):
         yield (
             "pods claim their VFs (rdma_fabric.sriov.assigned_by: dra), which requires Kubernetes 1.34 or newer. The"
-            " playbook validate makes no claims: set rdma_validate_where to [host]"
+            " playbook validate makes no claims: measure on the hosts only"
         )
     yield from _unfixed(layout, nodes)
     if intent.version == V6 and intent.tests["rdma_cm"]:

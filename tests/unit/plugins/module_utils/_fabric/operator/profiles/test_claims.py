@@ -29,7 +29,7 @@ def test_the_chart_gets_the_driver_and_objects_stay_the_same() -> None:
     assert usual["operator"]["chart_values"] == {"sriovNetworkOperator": {"enabled": True}}
     # Nodes offer no resources, so nothing waits for them.
     assert [rail["share"] for rail in made["rails"]] == [0, 0] and [rail["share"] for rail in usual["rails"]] == [8, 8]
-    assert [text for text in made["warnings"] if "rdma_validate_where to [host]" in text]
+    assert [text for text in made["warnings"] if "measure on the hosts only" in text]
     assert not [text for text in usual["warnings"] if "claim" in text]
 
 
