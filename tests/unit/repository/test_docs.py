@@ -248,3 +248,11 @@ def test_the_output_in_the_tutorial_is_that_of_the_code() -> None:
 def test_the_words_of_an_output_are_those_between_names_and_numbers() -> None:
     page = "Text.\n\n```\nFAULT (sure): lab-1: none of its 4 tests passed\n    (lab-1 rail0: rail0 has no link)\n```\n"
     assert quoted_words(page) == ["none of its", "tests passed", "has no link"]
+
+
+def test_the_page_of_migrations_names_keys_that_exist() -> None:
+    rows = re.findall(r"^\| .*? \| (.*) \|$", (ROOT / "docs/migration.md").read_text(), re.M)
+    keys = set(re.findall(r"`([a-z_]+(?:\[\])?\.[a-z_]+)`", " ".join(rows)))
+    known = (ROOT / "docs/inventory.md").read_text()
+    assert len(keys) > 10
+    assert {key for key in keys if f"| `{key}" not in known} == set()
