@@ -1372,7 +1372,7 @@ def test_the_real_ping_of_iputils_knows_the_options(bench: Bench) -> None:
 
 FOUND = ROOT / "tests/fixtures/ports"
 # ethtool -m, -I --show-fec and -S, and mlxlink, with recorded output; a device of another driver knows no -I.
-ETHTOOL = """#!/bin/sh
+ETHTOOL_OF_PORTS = """#!/bin/sh
 case "$1 $2" in
 "-m rail0") command -p cat {0}/ethtool-qsfp-dd.txt ;;
 "-I --show-fec") [ "$3" = rail0 ] && command -p cat {0}/ethtool-fec.txt || exit 1 ;;
@@ -1384,7 +1384,7 @@ esac
 
 
 def test_what_ports_show_before_and_after(bench: Bench) -> None:
-    write(bench.folder / "bin/ethtool", ETHTOOL.format(FOUND), 0o755)
+    write(bench.folder / "bin/ethtool", ETHTOOL_OF_PORTS.format(FOUND), 0o755)
     write(
         bench.folder / "bin/mlxlink",
         f'#!/bin/sh\n[ "$*" = "-d mlx5_1 -m -c --json" ] && command -p cat {FOUND}/mlxlink-cx8.json\n',

@@ -43,6 +43,8 @@ def build(
     if "diagnoses" in known:
         # What makes readings missing comes before what the rest of them show.
         known["diagnoses"] = sorted(known["diagnoses"], key=lambda diagnosis: diagnosis.get("kind") != "overload")
+    if "links" in known:
+        known["links"] = _once(known["links"])
     left_out = known.get("unmeasured", [])
     report = {
         "schema": SCHEMA,
@@ -90,6 +92,15 @@ def subset(report: Mapping[str, Any]) -> list[str]:
 def confirmed(report: Mapping[str, Any]) -> int:
     """Return how many confirmed faults a report names."""
     return sum(level(diagnosis) == CONFIRMED_FAULT for diagnosis in report.get("diagnoses", []))
+
+
+def _once(links: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the links; what a transceiver showed in several places, with other values in each, only for the first."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for number, one in enumerate(links):
+        known = (one["text"].partition(":")[0], one["expected"]) if one["kind"] == "optics" else (number,)
+        found.setdefault(known, one)
+    return list(found.values())
 
 
 def _not_told(warnings: Sequence[str], links: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -14,6 +14,7 @@ from ..diagnosis.absence import FIRM, WEAK, Conduct, Shown, recent, shown
 from ..readings import ib_port, tester_cpu
 from ..readings.exchange import failed_by_exchange
 from ..readings.perftest import Run, Sample
+from ..readings.port_state import Ports
 from ..readings.tester_log import Endpoint
 from ..schedule import crossing
 from ..schedule.flow_labels import Paths
@@ -103,6 +104,8 @@ class State:
     known_families: dict[str, bool] = field(default_factory=dict)
     # Whether the path of any test can be chosen (paths.py).
     known_choice: bool | None = None
+    # What the physical ports of each host showed before and after the tests (links.py).
+    known_ports: tuple[Mapping[str, Ports], Mapping[str, Ports]] | None = None
 
 
 def partitions(state: State) -> Mapping[str, int | None]:

@@ -20,18 +20,29 @@ from .tester_log import Evidence
 TEMPERATURE, SENT, RECEIVED = "temperature", "sent", "received"
 _NUMBER = r"(-?[0-9]{1,6}(?:\.[0-9]{1,6})?|-inf)"
 # What ethtool calls the measured values and their thresholds: SFF-8472, SFF-8636 and CMIS differ in the values.
-_VALUES = (
-    (TEMPERATURE, r"Module temperature"),
-    (SENT, r"Transmit avg optical power|Laser output power"),
-    (RECEIVED, r"Rcvr signal avg optical power|Receiver signal average optical power"),
-)
-_LIMITS = ((TEMPERATURE, "Module temperature"), (SENT, "Laser (?:output|tx) power"), (RECEIVED, "Laser rx power"))
-_UNIT = rf"(?:[0-9.]{{1,12}} mW / {_NUMBER} dBm|{_NUMBER} degrees C\b.{{0,40}})"
-_VALUE = tuple((what, re.compile(rf"(?:{name}) ?(?:\(Channel ([0-9]{{1,2}})\))? ?: {_UNIT}")) for what, name in _VALUES)
-_LIMIT = tuple((what, re.compile(rf"{name} (high|low) (alarm|warning) threshold ?: {_UNIT}")) for what, name in _LIMITS)
-_BIAS = re.compile(rf"Laser (?:tx )?bias current ?(?:\(Channel ([0-9]{{1,2}})\))? ?: {_NUMBER} mA")
-_NAME = re.compile(r"Vendor (name|PN|SN) ?: (.{1,40})")
-_FEC = re.compile(r"Active FEC encodings?: (\w[\w /-]{0,40})")
+_VALUES = {
+    "Module temperature": TEMPERATURE,
+    "Transmit avg optical power": SENT,
+    "Laser output power": SENT,
+    "Rcvr signal avg optical power": RECEIVED,
+    "Receiver signal average optical power": RECEIVED,
+}
+_LIMITED = {
+    "Module temperature": TEMPERATURE,
+    "Laser output power": SENT,
+    "Laser tx power": SENT,
+    "Laser rx power": RECEIVED,
+}
+_LIMITS = {
+    f"{name} {side} {level} threshold": (what, side, level)
+    for name, what in _LIMITED.items()
+    for side in ("low", "high")
+    for level in ("warning", "alarm")
+}
+_BIASES = ("Laser bias current", "Laser tx bias current")
+_NAMES = {"Vendor name": "name", "Vendor PN": "PN", "Vendor SN": "SN"}
+_VALUE = re.compile(rf"(?:[0-9.]{{1,12}} mW / )?{_NUMBER} (?:dBm|degrees C|mA)(?: .*)?")
+_FEC = re.compile(r"\w[\w /-]{0,40}")
 _COUNTER = re.compile(r"([a-z][a-z0-9_]{2,60}): ([0-9]{1,18})\b.*")
 # What mlxlink calls these values, in JSON with a line for each.
 _FIELD = re.compile(r'"([^"]{1,40})" ?: ?"?([^"]{0,200}?)"?,?')
@@ -42,7 +53,7 @@ _MLXLINK_NAMES = {"Vendor Name": "name", "Vendor Part Number": "PN", "Vendor Ser
 _ERRORS = {"Effective Physical Errors": "mlxlink_effective_errors", "Symbol Errors": "mlxlink_symbol_errors"}
 # To which switch port an InfiniBand port is connected, and what perfquery shows of that one.
 _SWITCH = re.compile(r"switch ([0-9]{1,5}) (0x[0-9a-f]{1,16}) ?(.*)")
-_AT_SWITCH = re.compile(r"([A-Z][A-Za-z0-9]{2,40}):\.{1,40}([0-9]{1,20})")
+_AT_SWITCH = re.compile(r"\.{1,40}([0-9]{1,20})")
 _PORT = re.compile(rf"{frames.PORT}([\w.-]{{1,64}}) ([\w.:@-]{{1,64}})", re.ASCII)
 _FIRST = f"\n{frames.MARK}{frames.PORT}"
 # Characters of a port, and ports of a rail: the members of a bond.
@@ -73,7 +84,9 @@ class Shown:
     @property
     def module(self) -> str:
         """How messages call the transceiver: vendor, part number and serial number, "" where they are unknown."""
-        return " ".join(self.names[key] for key in ("name", "PN", "SN") if self.names.get(key))
+        told = " ".join(self.names[key] for key in ("name", "PN") if self.names.get(key))
+        # In these words, so that reports that are shown to others have none (report/redact.py).
+        return ", serial number ".join(filter(None, (told, self.names.get("SN", ""))))
 
 
 # By rail, then by network device: a bond has several ports.
@@ -115,36 +128,52 @@ def shown(body: str) -> Shown:
     """Return what the lines about a port show. What ethtool shows takes precedence over mlxlink."""
     found = Shown()
     for line in (" ".join(line.split()) for line in body.splitlines()):
-        if line.startswith("unread="):
-            found.unread = plain(line[7:], 100)
-        elif not (_module_line(found, line) or _mlxlink_line(found, line) or _switch_line(found, line)):
-            if match := _FEC.fullmatch(line):
-                found.fec = match[1]
-            elif match := _COUNTER.fullmatch(line):
-                found.counters[match[1]] = int(match[2])
+        # By the first letter, since a fleet has a million lines.
+        if line.startswith('"'):
+            _mlxlink_line(found, line)
+        elif line[:1].islower():
+            _counter_line(found, line)
+        elif line:
+            _module_line(found, line)
     return found
 
 
-def _module_line(found: Shown, line: str) -> bool:
-    for what, pattern in _VALUE:
-        if match := pattern.fullmatch(line):
-            found.values.setdefault(what, {})[int(match[1] or 0)] = float(match[2] or match[3])
-            return True
-    for what, pattern in _LIMIT:
-        if match := pattern.fullmatch(line):
-            found.limits[what, match[1], match[2]] = float(match[3] or match[4])
-            return True
-    if match := _BIAS.fullmatch(line):
-        found.bias[int(match[1] or 0)] = float(match[2])
-    elif match := _NAME.fullmatch(line):
-        found.names[match[1]] = plain(match[2], 40).strip()
-    return bool(match)
+def _counter_line(found: Shown, line: str) -> None:
+    if match := _COUNTER.fullmatch(line):
+        found.counters[match[1]] = int(match[2])
+    elif match := _SWITCH.fullmatch(line):
+        found.switch = {"switch": plain(match[3], 64) or match[2], "port": match[1]}
+    elif line.startswith("unread="):
+        found.unread = plain(line[7:], 100)
 
 
-def _mlxlink_line(found: Shown, line: str) -> bool:
+def _module_line(found: Shown, line: str) -> None:
+    name, _colon, text = line.partition(":")
+    name, text = name.rstrip(), text.lstrip()
+    lane = 0
+    if name.endswith(")"):
+        name, _open, channel = name.partition("(Channel ")
+        name, lane = name.rstrip(), natural(channel[:-1]) or 0
+    if name in _NAMES:
+        found.names[_NAMES[name]] = plain(text, 40).strip()
+    elif name.startswith("Active FEC encoding") and _FEC.fullmatch(text):
+        found.fec = text
+    elif match := _AT_SWITCH.fullmatch(text):
+        # The extended counter stands first, and the other one stays at its largest value.
+        found.at_switch.setdefault(name[:40], int(match[1]))
+    elif match := _VALUE.fullmatch(text):
+        if name in _VALUES:
+            found.values.setdefault(_VALUES[name], {})[lane] = float(match[1])
+        elif name in _LIMITS:
+            found.limits[_LIMITS[name]] = float(match[1])
+        elif name in _BIASES:
+            found.bias[lane] = float(match[1])
+
+
+def _mlxlink_line(found: Shown, line: str) -> None:
     match = _FIELD.fullmatch(line)
     if not match:
-        return False
+        return
     name, text = match[1], match[2].strip()
     if name in _MLXLINK and (ranged := _RANGE.fullmatch(text)):
         what, (low, high) = _MLXLINK[name], (float(ranged[2]), float(ranged[3]))
@@ -162,16 +191,6 @@ def _mlxlink_line(found: Shown, line: str) -> bool:
         found.counters[_ERRORS[name]] = count
     elif name == "FEC" and not found.fec:
         found.fec = plain(text, 40)
-    return True
-
-
-def _switch_line(found: Shown, line: str) -> bool:
-    if match := _SWITCH.fullmatch(line):
-        found.switch = {"switch": plain(match[3], 64) or match[2], "port": match[1]}
-    elif match := _AT_SWITCH.fullmatch(line):
-        # The extended counter stands first, and the other one stays at its largest value.
-        found.at_switch.setdefault(match[1], int(match[2]))
-    return bool(match)
 
 
 def _lanes(text: str, single: bool = False) -> Iterator[tuple[int, float]]:

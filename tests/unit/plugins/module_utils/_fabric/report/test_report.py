@@ -111,6 +111,18 @@ def test_switch_ports_are_told_where_they_are_known() -> None:
     assert "switch" not in hosts["gpu-001"]["rails"][1]
 
 
+def test_a_transceiver_that_was_read_in_two_places_is_one_finding() -> None:
+    one = {"host": "a", "rail": "r0", "kind": "optics", "found": "71 degrees C", "expected": "at most 70 degrees C"}
+    links = [
+        {**one, "text": "a r0: the transceiver has 71 degrees C"},
+        {**one, "kind": "signal", "text": "a r0: damaged"},
+        {**one, "found": "72 degrees C", "text": "a r0: the transceiver has 72 degrees C"},
+        {**one, "host": "b", "text": "b r0: the transceiver has 72 degrees C"},
+    ]
+    made = summary.build({}, [], parts={"links": links})
+    assert made["links"] == [links[0], links[1], links[3]]
+
+
 def test_parts_that_nobody_asked_for_are_absent() -> None:
     built = summary.build({}, [], parts={"diagnoses": [], "gates": None})
     assert built["diagnoses"] == [] and not {"gates", "outliers", "comparison"} & set(built)

@@ -42,14 +42,14 @@ def test_a_module_that_is_too_warm() -> None:
         "expected": "at most 70 degrees C",
         "text": "gpu-1 rail0: the transceiver has 70.49 degrees C, expected at most 70 degrees C (warning threshold of"
         " the module) before the tests. Check the airflow at the port and the fans of the host. Module: Arista Networks"
-        " QDD-400G-XDR4 XKT242211481",
+        " QDD-400G-XDR4, serial number XKT242211481",
     }
 
 
 COOL = fixture("ethtool-qsfp-dd.txt", ("70.49 degrees C", "55.00 degrees C"))
 RX = "Rcvr signal avg optical power (Channel {}) : "
 CLEAN = "Clean the connectors. If it remains, replace the fiber or the transceiver at the other end"
-OF = " Module: Arista Networks QDD-400G-XDR4 XKT242211481"
+OF = " Module: Arista Networks QDD-400G-XDR4, serial number XKT242211481"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def read(name: str) -> Shown:
 
 def test_a_module_of_eight_lanes_with_its_thresholds() -> None:
     found = read("ethtool-qsfp-dd.txt")
-    assert found.module == "Arista Networks QDD-400G-XDR4 XKT242211481"
+    assert found.module == "Arista Networks QDD-400G-XDR4, serial number XKT242211481"
     assert found.values[TEMPERATURE] == {0: 70.49}
     assert found.values[SENT][4] == 1.58 and found.values[SENT][5] == -math.inf
     assert found.values[RECEIVED] == {1: 3.52, 2: 2.7, 3: 2.65, 4: 2.6, **dict.fromkeys((5, 6, 7, 8), -math.inf)}
@@ -52,7 +52,7 @@ def test_modules_of_four_lanes_and_of_one() -> None:
 
 def test_what_the_firmware_shows() -> None:
     found = read("mlxlink-cx8.json")
-    assert found.module == "ACCELINK RTXM600-2401 MODSN0001"
+    assert found.module == "ACCELINK RTXM600-2401, serial number MODSN0001"
     assert found.values == {
         RECEIVED: {1: 0, 2: 2, 3: -9, 4: 0},
         SENT: dict.fromkeys((1, 2, 3, 4), 2),
@@ -66,7 +66,7 @@ def test_what_the_firmware_shows() -> None:
 
 def test_a_copper_cable_has_no_values() -> None:
     found = read("mlxlink-copper.json")
-    assert (found.values, found.limits, found.module) == ({}, {}, "FS OSFPFL-400G-PC01 C2604279049-2")
+    assert (found.values, found.limits, found.module) == ({}, {}, "FS OSFPFL-400G-PC01, serial number C2604279049-2")
 
 
 def test_ethtool_takes_precedence_over_the_firmware() -> None:
