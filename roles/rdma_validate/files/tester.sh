@@ -817,9 +817,16 @@ taken() {
 
 # --- what a physical port shows ---------------------------------------------------------------------------------
 
-# carriers NETDEV: the network devices of the ports that carry it: itself, or those below a bond or a VLAN.
+# carriers NETDEV: the network devices of the ports that carry it: itself, the PF of a VF, or those below a bond or a VLAN.
 carriers() {
-    if [ -e "$SYS/class/net/$1/device" ]; then
+    if [ -e "$SYS/class/net/$1/device/physfn" ]; then
+        for path in "$SYS/class/net/$1/device/physfn/net"/*; do
+            # Not a representor, which is next to the port in switchdev mode.
+            first "$path/phys_port_name"
+            case $line in pf*) ;; *) [ ! -e "$path" ] || say "${path##*/}" ;; esac
+        done
+        return
+    elif [ -e "$SYS/class/net/$1/device" ]; then
         say "$1"
         return
     fi
