@@ -24,6 +24,7 @@ PATH = "rdma_gates"
 KEYS = frozenset(
     word
     for line in """
+    flow_labels lid_offset shared_links
     schema verdict findings rails hosts results warnings context diagnoses outliers links gates baseline
     schedule where rail client server test value unit expected bound_by reason passes pass basis cause counters
     link spread memory gpu peer_rail star min max n rate width mtu bdf path pairs fail no_data worst median node
