@@ -25,11 +25,12 @@ _UNLOADS = {"UNLOAD_STORAGE_MODULES": STORAGE, "UNLOAD_THIRD_PARTY_RDMA_MODULES"
 
 
 def _policies(objects: Objects) -> list[Mapping[str, Any]]:
-    """Return the policies with a driver for all nodes: for which nodes others are, facts of hosts cannot tell."""
+    """Return the policies with a driver for all hosts: for which ones others are, their facts cannot tell."""
     return [
         policy
         for policy in objects.of("NicClusterPolicy")
-        if isinstance(at(policy, "spec", "ofedDriver"), Mapping) and not at(policy, "spec", "nodeAffinity")
+        if isinstance(at(policy, "spec", "ofedDriver"), Mapping)
+        and (objects.selected or not at(policy, "spec", "nodeAffinity"))
     ]
 
 
@@ -81,18 +82,21 @@ def _secure_boot(objects: Objects) -> Iterator[Found]:
 
 def _primary(objects: Objects) -> Iterator[Found]:
     for policy in _policies(objects):
-        for name, facts in _hosts(objects):
-            duties = [
-                f"{text(port, 'netdev')} {text(port, 'duty')}"
-                for port in dicts(facts, "ports")
-                if text(port, "vendor") == NIC_VENDOR and text(port, "duty")
-            ]
-            if duties:
-                yield Found(
-                    f"host {name}",
-                    f"{some(duties)}, and the driver container of {label(policy)} loads the driver of this port again."
-                    " VLANs, bonds and bridges on it are not restored. Use a driver on the host",
-                )
+        duties = ((name, some(found)) for name, facts in _hosts(objects) if (found := list(_duties(facts))))
+        for place, carried in _by_reason(duties, "host"):
+            yield Found(
+                place,
+                f"{carried}, and the driver container of {label(policy)} loads the driver of this port again. VLANs,"
+                " bonds and bridges on it are not restored. Use a driver on the host",
+            )
+
+
+def _duties(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what ports with NICs of the vendor carry; a port can also be kept from use for another reason."""
+    for port in dicts(facts, "ports"):
+        duty = text(port, "duty")
+        if text(port, "vendor") == NIC_VENDOR and text(port, "netdev") and duty.startswith("carries "):
+            yield f"{text(port, 'netdev')} {duty}"
 
 
 def _modules(objects: Objects) -> Iterator[Found]:

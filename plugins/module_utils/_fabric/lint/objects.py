@@ -22,13 +22,14 @@ class Objects:
     """What is examined. ``items``: the objects; ``hosts``: host -> its facts, where they are known.
 
     ``complete``: these are all objects of a cluster, so that what is not here does not exist. ``groups``: the API
-    groups that the cluster serves, none where that is not known.
+    groups that the cluster serves, none where that is not known. ``selected``: the policies are for all ``hosts``.
     """
 
     items: Sequence[Mapping[str, Any]]
     hosts: Mapping[str, Any] = field(default_factory=dict)
     complete: bool = False
     groups: Collection[str] = ()
+    selected: bool = False
 
     def of(self, *kinds: str) -> list[Mapping[str, Any]]:
         """Return the objects of some kinds, in their order."""

@@ -140,7 +140,7 @@ def _known_problems(written: Mapping[str, Any], hosts: Mapping[str, Mapping[str,
     # Links that came up low are known before anything is measured.
     yield from (found["text"] for found in link_findings.find(written))
     facts = {name: own.get("facts") for name, own in hosts.items()}
-    objects = Objects([*written["objects"]["policy"], *written["objects"]["networks"]], facts)
+    objects = Objects([*written["objects"]["policy"], *written["objects"]["networks"]], facts, selected=True)
     yield from (finding.line for finding in lint(objects))
 
 

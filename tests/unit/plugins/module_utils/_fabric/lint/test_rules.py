@@ -540,7 +540,10 @@ def test_our_own_objects_have_no_problem(name: str, release: str) -> None:
 def test_the_plan_warns_of_what_the_facts_of_hosts_show() -> None:
     hosts = presets.hosts(gallery.PRESET, 3)
     for own in hosts.values():
-        own["facts"]["os"], own["facts"]["kernel"] = {"id": "ubuntu"}, {"cmdline": "quiet", "release": "6.8"}
+        own["facts"]["os"], own["facts"]["kernel"] = (
+            {"id": "ubuntu", "version": "24.04"},
+            {"cmdline": "quiet", "release": "6.8"},
+        )
     made = plan({"supernet": "192.168.0.0/16", "profile": "sriov", "sriov": {"rdma_mode": "exclusive"}}, hosts)
     assert [text for text in made["warnings"] if "(sriov-" in text] == [
         "host gpu-[1-3]: The operator reboots the node again and again. SriovNetworkPoolConfig"
@@ -632,6 +635,13 @@ def test_ranges_of_one_port_and_accelerators_are_left_alone() -> None:
         ),
         ("driver-secure-boot", [driver()], facts(secure_boot=None), ""),
         ("driver-secure-boot", [policy(ofedDriver={}, nodeAffinity={"a": 1})], facts(secure_boot=True), ""),
+        (
+            "driver-secure-boot",
+            [policy(ofedDriver={}, nodeAffinity={"a": 1})],
+            {**facts(secure_boot=True), "selected": True},
+            "Secure Boot",
+        ),
+        ("driver-primary", [driver()], facts(duty="is not one of the rails"), ""),
         (
             "gpu-driver",
             [policy(), gpus(enabled=True)],
