@@ -17,6 +17,7 @@ from .rule import ERROR, WARNING, Found, Rule
 
 _POLICY, _POOL = "SriovNetworkNodePolicy", "SriovNetworkPoolConfig"
 _NAME = re.compile(r"[\w.]+", re.ASCII)
+_SHARED = "rdmaSharedDevicePlugin"
 _NETNS = "ib_core.netns_mode="
 _MODES = {"shared": f"{_NETNS}1", "exclusive": f"{_NETNS}0"}
 # Systems on which the operator cannot change kernel arguments: it knows rpm-ostree and grubby.
@@ -134,15 +135,27 @@ def _exclusive(objects: Objects) -> Iterator[Found]:
     sections = [
         policy
         for policy in objects.of("NicClusterPolicy", "NicNodePolicy")
-        if isinstance(at(policy, "spec", "rdmaSharedDevicePlugin"), Mapping)
+        if isinstance(at(policy, "spec", _SHARED), Mapping)
     ]
     for pool in objects.of(_POOL):
         if text(pool, "spec", "rdmaMode") == "exclusive" and sections:
             yield Found(
                 label(pool),
-                f"rdmaMode is exclusive, but {label(sections[0])} has spec.rdmaSharedDevicePlugin, whose devices need"
-                " the mode shared. Apply each to nodes of its own",
+                f"rdmaMode is exclusive, but {label(sections[0])} has spec.{_SHARED}, whose devices need the mode"
+                " shared. Apply each to nodes of its own",
             )
+
+
+def _exclusive_hosts(objects: Objects) -> Iterator[Found]:
+    argument = _MODES["exclusive"]
+    policies = [one for one in objects.of("NicClusterPolicy") if isinstance(at(one, "spec", _SHARED), Mapping)]
+    hosts = [name for name, facts in objects.hosts.items() if argument in text(facts, "kernel", "cmdline").split()]
+    if policies and hosts:
+        yield Found(
+            f"host {fold(hosts)}",
+            f"{argument} is set, and {label(policies[0])} has spec.{_SHARED}, whose devices need the mode shared."
+            " Remove the argument, and reboot the host",
+        )
 
 
 def _two_owners(objects: Objects) -> Iterator[Found]:
@@ -260,6 +273,14 @@ RULES = (
         "Where both apply to a node, pods have no RDMA device",
         "the kernel's RDMA subsystem",
         _exclusive,
+    ),
+    Rule(
+        "shared-exclusive",
+        ERROR,
+        "The RDMA shared device plugin does not start",
+        "NVIDIA's documentation",
+        _exclusive_hosts,
+        "facts of hosts",
     ),
     Rule(
         "port-owners",

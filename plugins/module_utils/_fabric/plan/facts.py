@@ -42,7 +42,6 @@ _MAC = matching(re.compile("(?:[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){0,31})?"), "a M
 _PATH = list_of(matching(re.compile("[0-9A-Za-z.:_-]{1,64}"), "an element of a PCI path"), 64)
 _NODE = optional(number(0, 65536, whole=True))
 _LAYER = matching(re.compile("ethernet|infiniband"), "ethernet or infiniband")
-_WORD = matching(re.compile("[0-9A-Za-z._-]{0,32}"), "a word")
 _RAIL = name("the name of a rail")
 _SWITCH = record(
     system=text,
@@ -112,8 +111,8 @@ _FACTS = record(
     machine_id=optional(MACHINE_ID, ""),
     hostname=text,
     kernel=record(release=text),
-    arch=Later(_WORD, ""),
-    os=Later(record(id=_WORD, version=_WORD), {"id": "", "version": ""}),
+    arch=Later(text, ""),
+    os=Later(record(id=Later(text, ""), version=Later(text, "")), {}),
     perftest=optional(record(version=text)),
     drivers=dict_of(name("the name of a driver"), optional(text), _MOST),
     ports=list_of(_PORT, _MOST),

@@ -323,6 +323,12 @@ CASES: dict[str, tuple[list[Any], str, list[Any], dict[str, Any]]] = {
         [POOL, policy()],
         {},
     ),
+    "shared-exclusive": (
+        [shared(entry("a", "rail0"))],
+        f"ib_core.netns_mode=0 is set, and {NCP} nic-cluster-policy has spec.rdmaSharedDevicePlugin",
+        [policy()],
+        {"hosts": host("quiet ib_core.netns_mode=0")},
+    ),
     "port-owners": (
         [sriov(), shared(entry("a", "ens1f0"))],
         f"ens1f0 belongs to {NCP}",
