@@ -23,20 +23,23 @@ def reading(uptime: int, **counters: int) -> str:
     return f"=== gpufabric port rail0 eth0\nuptime: {uptime}\n{lines}"
 
 
-def run(before: str, after: str, hosts: tuple[str, ...] = ("gpu-1", "gpu-2")) -> Step:
-    """Both directions between two pods, whose testers do not see the ports."""
+def run(before: str, after: str, where: str = "pod") -> Step:
+    """Both directions between two pods, whose testers do not see the ports, or hosts, whose testers show them."""
     plan = tester_logs.plan(HOSTS, ["rail0"], traffic=TRAFFIC)
     line = "rail0 device=mlx5_0 port=1 netdev=net1 gid=3 address=10.0.0.{} mtu=4096"
     texts = {name: tester_logs.described([line.format(name[-1])], "perftest=6.24") for name in HOSTS}
-    ports: tuple[Any, ...] = ({name: before for name in hosts}, {name: after for name in hosts})
+    ports: tuple[Any, ...] = ({name: before for name in HOSTS}, {name: after for name in HOSTS})
+    if where == "host":
+        texts, ports = {name: text + before for name, text in texts.items()}, ()
     passes: list[Pass] = []
     for _turn in range(9):
-        found = step(plan, "pod", Evidence(texts, {}, tuple(passes), ports=ports))
+        found = step(plan, where, Evidence(texts, {}, tuple(passes), ports=ports))
         if found.done:
             return found
         logs = {}
         for name, lines in found.lines.items():
             frames = [frame(one, 0, ROW % "97.0", header=HIDDEN) for one in lines[:-1]]
+            frames += [after.rstrip()] if where == "host" else []
             logs[name] = tester_logs.log(found.number, lines, frames)
         passes.append(Pass(logs, {}))
     raise AssertionError("the judge never said that it was done")
@@ -111,3 +114,25 @@ def test_what_hosts_do_not_show_is_told(before: str, after: str, why: str) -> No
     found = run(before, after)
     assert f"traffic class not proven at 2 of 2 ports (gpu-1, gpu-2): {why}" in found.schedule["traffic"]
     assert not found.links
+
+
+WARM = """Module temperature : 71.00 degrees C
+Module temperature high warning threshold : 70.00 degrees C
+Module temperature low warning threshold : 0.00 degrees C
+"""
+
+
+def test_transceivers_of_hosts_are_read_with_descriptions_and_logs() -> None:
+    found = run(reading(100) + WARM, reading(190) + WARM + "switch 7 0x01 leaf1", where="host")
+    assert found.summary["verdict"] == "pass"
+    assert [one["text"] for one in found.links] == [
+        f"{name} rail0: the transceiver has 71 degrees C, expected at most 70 degrees C (warning threshold of the"
+        " module) before and after the tests. Check the airflow at the port and the fans of the host"
+        for name in HOSTS
+    ]
+    assert found.schedule["traffic"][-1] == "transceivers read at 2 of 2 ports"
+
+
+def test_hosts_that_show_no_port_are_no_finding() -> None:
+    found = run("", "", where="host")
+    assert not found.links and not [text for text in found.schedule["traffic"] if "transceivers" in text]
