@@ -616,7 +616,7 @@ describe() {
     probe_perftest
     # shellcheck disable=SC3045 # not in POSIX, but in dash, bash and busybox; otherwise "-"
     say "host memlock=$(ulimit -l 2>/dev/null || say -) perftest=$version" \
-        "control=${found:--} clock=${source:--} machine_id=${line:--} binds=$binds labels=$labels" \
+        "control=${found:--} clock=${source:--} machine_id=${line:--} binds=$binds labels=$labels cuda=$cuda" \
         "online=${online:--} allowed=${cpus:--} quota=$quota"
     say "=== gpufabric described $count"
 }
@@ -624,10 +624,12 @@ describe() {
 # What perftest can do. $version: "?" when it does not say or hangs, "-" when perftest is not there; asking for it exits
 # with 1. $binds: whether a client can bind its source address; older programs have a similar option that does something
 # else. $labels: whether packets can have one flow label, or each queue pair one of a list; older programs ignore both.
+# $cuda: how it can use GPU memory, "-" when its help does not come.
 probe_perftest() {
     version=-
     binds=no
     labels=none
+    cuda=-
     command -v ib_write_bw >/dev/null 2>&1 || return 0
     version=$(timeout -k 1 5 ib_write_bw --version 2>/dev/null </dev/null)
     version=${version##*Version: }
@@ -635,6 +637,11 @@ probe_perftest() {
     help=$(timeout -k 1 5 ib_write_bw --help 2>/dev/null </dev/null)
     case $help in *--bind_source_ip*) binds=yes ;; esac
     case $help in *--flow_label*) labels=one ;; esac
+    case $help in
+    *--use_cuda_dmabuf*) cuda=dmabuf ;;
+    *--use_cuda_bus_id*) cuda=peermem ;;
+    *--report_gbits*) cuda=none ;;
+    esac
     # Lists came with 25.01, which is 6.24.
     case $labels.$version in
     one.6.2[4-9]* | one.6.[3-9][0-9]* | one.[7-9].* | one.[1-9][0-9]*) labels=list ;;

@@ -427,6 +427,27 @@ def test_options_of_perftest_are_probed(bench: Bench, text: str, version: str, b
     assert (found.host["perftest"], found.host["binds"], found.host["labels"]) == (version or "?", binds, labels)
 
 
+@pytest.mark.parametrize(
+    ("text", "cuda"),
+    [
+        # Recorded of a build without CUDA, which prints its options when it refuses one.
+        (VERSIONS["4.5"]["err_cuda"]["client"]["stdout"], "none"),
+        ("", "-"),
+        (
+            "      --report_gbits\n      --use_cuda=<cuda device id>\n      --use_cuda_bus_id=<cuda full BUS id>",
+            "peermem",
+        ),
+        ("      --report_gbits\n      --use_cuda_bus_id=<cuda full BUS id>\n      --use_cuda_dmabuf", "dmabuf"),
+    ],
+)
+def test_whether_perftest_can_use_gpu_memory_is_probed(bench: Bench, text: str, cuda: str) -> None:
+    write(bench.folder / "help", text)
+    script = f'#!/bin/sh\n[ "$1" != --help ] || command -p cat "{bench.folder}/help"\nexit 1\n'
+    write(bench.folder / "bin/ib_write_bw", script, 0o755)
+    found = parse_describe(bench.run("describe", str(bench.folder / "rails")).stdout)
+    assert found.host.get("cuda") == cuda
+
+
 def test_a_gid_that_perftest_refuses_is_named(bench: Bench) -> None:
     port = bench.sys / "class/infiniband/mlx5_0/ports/1"
     for part in ("gids", "gid_attrs/types", "gid_attrs/ndevs"):

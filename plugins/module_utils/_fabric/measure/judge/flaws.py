@@ -11,6 +11,12 @@ from .session import State, described, gpu_of, partitions
 
 _NO_CONTROL = "its tester found no IPv4 address of the default route"
 _BARE = "a port without an IPv4 address"
+# By how perftest can use GPU memory, as its help shows, and the memory of a test: what it lacks.
+_LACKS = {
+    ("none", "cuda:dmabuf"): "CUDA",
+    ("none", "cuda:peermem"): "CUDA",
+    ("peermem", "cuda:dmabuf"): "DMA-BUF for GPUs",
+}
 
 
 def blocked(state: State, test: Measurement) -> str:
@@ -78,6 +84,9 @@ def _new_flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:
         return f"{name} {rail}: {flaw}"
     if test.memory != "host" and not gpu_of(state, test, name, rail=rail):
         return f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for"
+    lacks = _LACKS.get((endpoint.host.get("cuda", "-"), test.memory))
+    if lacks:
+        return f"{name}: its perftest {endpoint.host['perftest']} is built without {lacks}, which {test.memory} needs"
     return ""
 
 

@@ -748,6 +748,35 @@ def test_slots_have_room_for_the_start_of_cuda_until_it_is_known() -> None:
     assert first.worst == 6 * (28 + 46 + 64) + 2 * 60 + (3 * 18 + 90) * 64
 
 
+@pytest.mark.parametrize(
+    ("memory", "cuda", "lacks"),
+    [
+        ("cuda:dmabuf", "none", "CUDA"),
+        ("cuda:peermem", "none", "CUDA"),
+        ("cuda:dmabuf", "peermem", "DMA-BUF for GPUs"),
+        ("cuda:peermem", "peermem", ""),
+        ("cuda:dmabuf", "dmabuf", ""),
+        # Its help did not come: perftest itself will tell.
+        ("cuda:dmabuf", "-", ""),
+    ],
+)
+def test_a_perftest_that_cannot_use_gpu_memory_wastes_no_slot(memory: str, cuda: str, lacks: str) -> None:
+    text = described("lab-2").replace(" machine_id", f" cuda={cuda} machine_id")
+    found = step(in_gpu_memory(memory, beside=True), "host", everybody(**{"lab-2": text}))
+    asked = [line for name, lines in found.lines.items() for line in lines if "--use_cuda" in line and name == "lab-2"]
+    assert (asked == []) is bool(lacks)
+    # From host memory its ports are measured all the same.
+    assert any("--use_cuda" not in line for line in found.lines["lab-2"][:-1])
+    if lacks:
+        passes = [played(found)]
+        while not found.done:
+            found = step(in_gpu_memory(memory, beside=True), "host", everybody(*passes, **{"lab-2": text}))
+            passes.append(played(found))
+        (diagnosis,) = found.summary["diagnoses"]
+        assert (diagnosis["kind"], diagnosis["host"]) == ("configuration", "lab-2")
+        assert f"lab-2: its perftest 6.24 is built without {lacks}, which {memory} needs" in diagnosis["text"]
+
+
 def test_host_memory_is_measured_beside_gpu_memory() -> None:
     def told(name: str, words: list[str]) -> tuple[int, str, str]:
         gpu = any(word.startswith("--use_cuda") for word in words)
