@@ -44,6 +44,12 @@ options:
     type: list
     elements: str
     default: []
+  perftest_cuda:
+    description:
+      - Whether the perftest of the host must be built with CUDA, for tests from GPU memory. If it is installed and its own help does not list
+        the options of CUDA, the module fails before anything changes. Packages that are missing are installed first.
+    type: bool
+    default: false
   replace:
     description: Allow replacing DOCA-OFED with another provider, or the packages of another vendor stack with this provider.
     type: bool

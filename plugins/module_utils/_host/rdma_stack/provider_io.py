@@ -12,8 +12,11 @@ from ..._common.errors import InputError
 from ..facts import loaded_drivers
 from ..facts.inventory import HostInventory
 from ..facts.rail_ports import Rail
+from ..system import command
 from ..system.files import Roots
 from . import doca, io, packages_io, plan, provider
+
+PERFTEST = "ib_write_bw"
 
 
 class Reading(NamedTuple):
@@ -55,6 +58,25 @@ def check_offer(params: Mapping[str, Any], roots: Roots, inventory: HostInventor
     wanted = doca.Wanted.from_params(params["doca"])
     url = doca.address(wanted, inventory)
     doca.check_offer(wanted, url, packages_io.offered(roots, wanted, reading.want.source, url=url))
+
+
+def check_cuda() -> None:
+    """Make sure that the perftest of the host is built with CUDA, by its own help; InputError says what to do."""
+    if not command.find(PERFTEST):
+        raise InputError(
+            f"perftest_cuda: {PERFTEST} is not installed. Set install_packages: true, or install a perftest with CUDA"
+        )
+    # Asking for it exits with 1.
+    shown = command.run([PERFTEST, "--help"], timeout=10, check=False).stdout
+    if "--use_cuda_bus_id" in shown:
+        return
+    version = command.run([PERFTEST, "--version"], timeout=10, check=False).stdout.rpartition("Version: ")[2].strip()
+    raise InputError(
+        f"perftest_cuda: perftest {version or 'of an unknown version'} is built without CUDA (its help does not list"
+        " --use_cuda_bus_id), as the packages of distributions are. Install one with CUDA: by provider doca_ofed if"
+        " its release has one, or from a package source of your own by option packages. Otherwise set perftest_cuda:"
+        " false, and measure GPU memory in pods with an image that has it (docs/tester-image.md)"
+    )
 
 
 def named(inventory: HostInventory, rail: Rail) -> bool:

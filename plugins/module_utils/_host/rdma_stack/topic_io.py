@@ -41,6 +41,7 @@ ARGUMENTS = {
     "provider": {"type": "str", "choices": list(rdma_stack_plan.PROVIDERS), "default": "inbox"},
     "install_packages": {"type": "bool", "default": True},
     "packages": {"type": "list", "elements": "str", "default": []},
+    "perftest_cuda": {"type": "bool", "default": False},
     "replace": {"type": "bool", "default": False},
     "restart": {"type": "str", "choices": ["idle", "never"], "default": "idle"},
     "vendor_packages": {"type": "list", "elements": "str", "default": VENDOR},
@@ -95,6 +96,8 @@ class Topic:
     def _check(self, reading: provider_io.Reading, plan: rdma_stack_plan.StackPlan) -> None:
         if reading.want.provider == rdma_stack_plan.DOCA and plan.install:
             provider_io.check_offer(self.params, self.roots, self.inventory, reading=reading)
+        if self.params["perftest_cuda"] and self.params["state"] == "present" and not plan.install:
+            provider_io.check_cuda()
         removals = rdma_stack_plan.removals(self.inventory, plan.change)
         disruption.check(self.inventory, removals, self.params["disrupt_users"])
         self.is_checked = True

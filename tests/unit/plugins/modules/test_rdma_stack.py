@@ -99,6 +99,41 @@ def test_soft_roce_comes_now_and_at_boots(host: Host, capsys: pytest.CaptureFixt
     ]
 
 
+CUDA = "      --use_cuda=<cuda device id>\n      --use_cuda_bus_id=<cuda full BUS id>\n"
+
+
+@pytest.mark.parametrize("provider", ["inbox", "container"])
+def test_perftest_without_cuda_is_refused_before_a_change(
+    host: Host, capsys: pytest.CaptureFixture[str], provider: str
+) -> None:
+    host.prints["ib_write_bw --help"] = "Usage:\n      --report_gbits\n"
+    host.prints["ib_write_bw --version"] = "Version: 6.24\n"
+    before = files(host)
+    result = call(host, capsys, provider=provider, perftest_cuda=True)
+    assert result["msg"].startswith(
+        "rdma_stack: perftest_cuda: perftest 6.24 is built without CUDA (its help does not list --use_cuda_bus_id)"
+    )
+    assert files(host) == before
+    host.prints["ib_write_bw --help"] = CUDA
+    assert "msg" not in call(host, capsys, provider=provider, perftest_cuda=True)
+
+
+def test_perftest_is_checked_once_its_packages_are_there(
+    host: Host, capsys: pytest.CaptureFixture[str], database: package_fake.Database
+) -> None:
+    host.prints["ib_write_bw --help"] = "Usage:\n"
+    have(database, "ibverbs-providers", "rdma-core")
+    first = call(host, capsys, provider="inbox", perftest_cuda=True)
+    assert first["packages"]["install"] == ["perftest"]
+    have(database, "ibverbs-providers", "rdma-core", "perftest")
+    assert (
+        "perftest of an unknown version is built without CUDA"
+        in call(host, capsys, provider="inbox", perftest_cuda=True)["msg"]
+    )
+    # What is removed needs no CUDA.
+    assert "msg" not in call(host, capsys, state="absent", perftest_cuda=True)
+
+
 def test_a_second_run_changes_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:
     call(host, capsys)
     before = files(host)
