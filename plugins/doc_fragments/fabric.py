@@ -961,8 +961,8 @@ options:
                 choices: ["warning", "failure"]
               background:
                 description:
-                  - "Share of readings that are low without a cause. If all rails of a run read low more often and alike, the share of the run is
-                    used, up to 0.01; above, the run itself is unsteady. Default: C(0.001)."
+                  - "Least share of readings that are low without a cause. If readings of a run are low more often everywhere alike, the share of
+                    the run is used, up to 0.01; above, the run itself is unsteady. Default: C(0.001)."
                 type: float
           outliers:
             description:

@@ -13,16 +13,17 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from .components import NARROW_FIRST, Component, Low, Result, Totals, ends_of
-from .significance import SIGNIFICANT, log_chance
+from .significance import MOST_BACKGROUND, SIGNIFICANT, estimated, log_chance, log_excess
 
-# From this share of low readings on the run itself is unsteady.
-MOST_BACKGROUND = 0.01
+# Of which low readings are compared with those of the rest of the run.
+_KINDS = NARROW_FIRST[:-1]
+_RUN = Component("run")
 # A direction is taken for a port only where it is that much more certain.
 _PENALTY = {"direction": math.log(100)}
 # So many pairs that read low each time may be expected of what comes and goes.
 _EVER = 0.05
 # What is no matter of single hosts must have low readings of so many pairs without a common port.
-_WIDE = ("groups", "uplinks", "group", "paths", "rail", "run")
+_WIDE = ("groups", "uplinks", "group", "paths", "rail")
 _SPREAD = 3
 # Of what is inside a component, this many are compared with it.
 _INSIDE = 16
@@ -43,21 +44,19 @@ class Explanation:
 
 
 def explain(lows: Sequence[Low], totals: Totals, background: float) -> Explanation:
-    """Return the components that are unsteady beyond the background.
+    """Return the components that are unsteady beyond the background, and beyond the rest of the run.
 
-    Where all rails of the run read low alike, that is the background of this run (up to MOST_BACKGROUND) or the run
-    itself. On one rail it cannot be told from the rail.
+    What is left is the background of this run, up to MOST_BACKGROUND, or the run itself is unsteady: then nobody knows
+    what it is.
     """
-    kinds = set(NARROW_FIRST) - (set() if totals.rails() > 1 else {"run"})
     steady = _steady(lows, totals)
     gone = {id(low) for low in steady}
     others = [low for low in lows if id(low) not in gone]
-    found, rest = _greedy(others, totals, background, kinds=kinds)
-    whole = next((own for component, own in found if component.kind == "run"), None)
-    share = sum(low.number for low in whole) / max(1, totals.tests[Component("run")]) if whole else 1.0
-    if share <= MOST_BACKGROUND:
-        background = max(background, share)
-        found, rest = _greedy(others, totals, background, kinds=kinds - {"run"})
+    found, rest = _greedy(others, totals, background, kinds=_KINDS)
+    count, readings, usual = sum(low.number for low in rest), totals.tests[_RUN], max(background, MOST_BACKGROUND)
+    if log_chance(count, max(count, readings), usual) < math.log(SIGNIFICANT):
+        found, rest = [*found, (_RUN, rest)], []
+    background = max(background, count / max(1, readings))
     left = _joined(found, steady, totals)
     return Explanation(found, rest, background, left)
 
@@ -105,24 +104,32 @@ def _is_spread(lows: Sequence[Low], least: int) -> bool:
 
 
 class _Left:
-    """Working copy: the low readings that nothing explains yet, by component."""
+    """Working copy: the low readings that nothing explains yet, by component, and the ``readings`` they are of.
 
-    def __init__(self, lows: Sequence[Low], kinds: Collection[str]) -> None:
+    ``inside``: they are those of one component alone.
+    """
+
+    def __init__(self, lows: Sequence[Low], kinds: Collection[str], *, readings: int, inside: bool) -> None:
         self.by_part: dict[Component, set[int]] = {}
         self.counts: Counter[Component] = Counter()
         self.lows = lows
         self.kinds = kinds
         self.left = set(range(len(lows)))
+        self.number = sum(low.number for low in lows)
+        self.readings = readings
+        self.inside = inside
         for at, low in enumerate(lows):
             for part in low.parts:
                 if part.kind in kinds:
                     self.by_part.setdefault(part, set()).add(at)
                     self.counts[part] += low.number
 
-    def take(self, part: Component) -> list[Low]:
-        """Remove the low readings of a component and return them."""
+    def take(self, part: Component, readings: int) -> list[Low]:
+        """Remove the low readings of a component, which has so many ``readings``, and return them."""
         gone = sorted(self.by_part[part] & self.left)
         self.left -= set(gone)
+        self.number -= sum(self.lows[at].number for at in gone)
+        self.readings -= readings
         for at in gone:
             for other in self.lows[at].parts:
                 if other.kind in self.kinds:
@@ -135,22 +142,25 @@ class _Left:
 
 
 def _greedy(
-    lows: Sequence[Low], totals: Totals, background: float, *, kinds: Collection[str], most: int | None = None
+    lows: Sequence[Low], totals: Totals, background: float, *, kinds: Collection[str], inside: bool = False
 ) -> tuple[list[tuple[Component, list[Low]]], list[Low]]:
-    """Return the most certain components, each with the low readings that it explains, and the rest of these."""
-    left = _Left(lows, kinds)
+    """Return the most certain components, each with the low readings that it explains, and the rest of these.
+
+    ``inside``: these are the low readings of one component, to be explained by what is in it.
+    """
+    left = _Left(lows, kinds, readings=totals.tests[_RUN], inside=inside)
     found: list[tuple[Component, list[Low]]] = []
-    while left.left and (most is None or len(found) < most):
+    while left.left and not (inside and len(found) >= _INSIDE):
         value, best = _best(left, totals, background)
         if value >= 0:
             break
         if best.kind in _WIDE and not _is_spread(left.own(best), min(_SPREAD, totals.compared["host"] // 2)):
             left.counts[best] = 0
             continue
-        inside = [kind for kind in NARROW_FIRST[: NARROW_FIRST.index(best.kind)] if kind in kinds]
-        if inside and most is None:
-            best = _narrowed(left.own(best), totals, background, value=value, kinds=inside) or best
-        found.append((best, left.take(best)))
+        narrower = [kind for kind in NARROW_FIRST[: NARROW_FIRST.index(best.kind)] if kind in kinds]
+        if narrower and not inside:
+            best = _narrowed(best, left, totals, background=background, kinds=narrower) or best
+        found.append((best, left.take(best, totals.tests[best])))
     return found, [lows[at] for at in sorted(left.left)]
 
 
@@ -161,29 +171,37 @@ def _best(left: _Left, totals: Totals, background: float) -> tuple[float, Compon
     """
     counts = ((part, count) for part, count in left.counts.items() if count > 0)
     values = (
-        (_value(part, count, totals, background=background), NARROW_FIRST.index(part.kind), part)
+        (_value(part, count, totals, background=background, left=left), NARROW_FIRST.index(part.kind), part)
         for part, count in counts
     )
     value, _order, part = min(values)
     return value, part
 
 
-def _value(part: Component, count: int, totals: Totals, *, background: float) -> float:
+def _value(part: Component, count: int, totals: Totals, *, background: float, left: _Left | None = None) -> float:
+    """Return the weaker evidence of two: against ``background``, and against what is ``left`` of the whole run."""
     allowed = math.log(SIGNIFICANT / max(1, totals.compared[part.kind])) - _PENALTY.get(part.kind, 0.0)
-    return log_chance(count, max(count, totals.tests[part]), background) - allowed
+    readings = max(count, totals.tests[part])
+    value = log_chance(count, readings, background) - allowed
+    if left is None or left.inside or value >= 0:
+        return value
+    return max(value, log_excess(count, readings, low=left.number, readings=left.readings) - allowed)
 
 
 def _narrowed(
-    lows: Sequence[Low], totals: Totals, background: float, *, value: float, kinds: Collection[str]
+    part: Component, left: _Left, totals: Totals, *, background: float, kinds: Collection[str]
 ) -> Component | None:
     """Return the first of some narrower components if they explain the readings of a wide one better than it does.
 
     Two bad ports make their rail unlikely as well; a bad rail makes all of its ports unlikely, but each of them less.
     """
-    found, _rest = _greedy(lows, totals, background, kinds=kinds, most=_INSIDE)
-    counts = [(part, sum(low.number for low in own)) for part, own in found]
-    together = sum(_value(part, count, totals, background=background) for part, count in counts)
-    return found[0][0] if found and together < value else None
+    lows = left.own(part)
+    own = sum(low.number for low in lows)
+    background = estimated(background, left.number - own, left.readings - totals.tests[part])
+    found, _rest = _greedy(lows, totals, background, kinds=kinds, inside=True)
+    counts = [(one, sum(low.number for low in its)) for one, its in found]
+    together = sum(_value(one, count, totals, background=background) for one, count in counts)
+    return found[0][0] if found and together < _value(part, own, totals, background=background) else None
 
 
 def suspects(rest: Iterable[Low], totals: Totals) -> dict[tuple[str, str], tuple[int, int, Result]]:

@@ -19,7 +19,7 @@ from . import absence, duplicates, fan
 from .causes import Cause, causes, center
 from .components import VIEW, View
 from .pass_index import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Result, Scope
-from .significance import decisive
+from .significance import decisive, estimated
 from .wording import CONFIRMED, ENOUGH_PARTNERS, WHOLE, Diagnosis, is_confirmed, tell
 
 # How often one good partner is used in one go: rounds of the retry, each for one direction.
@@ -229,7 +229,9 @@ class _Chooser:
 
         Of many links a few read low twice by chance: they are asked for until that is no chance.
         """
-        enough = decisive(len(self.fleet.results), self.fleet.view.background)
+        tests = len(self.fleet.results)
+        # What passed another time shows how often tests read low by chance.
+        enough = decisive(tests, estimated(self.fleet.view.background, len(self.fleet.flips), tests))
         named = {failure for cause in found if cause.named for failure in cause.failures}
         asked: Counter[str] = Counter()
         for failure in self.fleet.failures:

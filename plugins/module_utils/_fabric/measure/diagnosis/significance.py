@@ -11,6 +11,8 @@ from functools import lru_cache
 # So seldom may chance alone accuse any component of one kind (port, rail, ...). There are ten kinds, so that at most
 # 0.4 % of the runs of a healthy fabric fail.
 SIGNIFICANT = 0.0004
+# More low readings without a cause than this share make the run itself unsteady.
+MOST_BACKGROUND = 0.01
 # A suspect is cleared when a fault of the share that is looked for would so seldom show as few low readings.
 _MISSED = 0.02
 # The share of runs in which a fault is to be found.
@@ -42,9 +44,39 @@ def log_chance(count: int, tests: int, background: float) -> float:
     return min(0.0, _log_term(count, tests, background) + math.log(total))
 
 
+def estimated(background: float, low: int, readings: int) -> float:
+    """Return the share of low readings without a cause: what is assumed, or what ``readings`` show where that is more.
+
+    It is no more than a run may have.
+    """
+    return max(background, min(MOST_BACKGROUND, low / max(1, readings)))
+
+
+@lru_cache(maxsize=1 << 16)
+def log_excess(count: int, tests: int, *, low: int, readings: int) -> float:
+    """Return the logarithm of how likely ``count`` or more of ``low`` readings are among ``tests`` of all ``readings``.
+
+    This is Fisher's exact test: whatever the background is, it is the same everywhere if nothing is wrong.
+    """
+    tests = min(tests, readings)
+    if count * readings <= tests * low or readings - tests < low - count:
+        return 0.0
+    total = term = 1.0
+    for number in range(count, min(tests, low)):
+        term *= (tests - number) * (low - number) / ((number + 1) * (readings - tests - low + number + 1))
+        total += term
+        if term < 1e-12 * total:
+            break
+    ways = _log_ways(tests, count) + _log_ways(readings - tests, low - count) - _log_ways(readings, low)
+    return min(0.0, ways + math.log(total))
+
+
+def _log_ways(number: int, chosen: int) -> float:
+    return math.lgamma(number + 1) - math.lgamma(chosen + 1) - math.lgamma(number - chosen + 1)
+
+
 def _log_term(count: int, tests: int, background: float) -> float:
-    ways = math.lgamma(tests + 1) - math.lgamma(count + 1) - math.lgamma(tests - count + 1)
-    return ways + count * math.log(background) + (tests - count) * math.log1p(-background)
+    return _log_ways(tests, count) + count * math.log(background) + (tests - count) * math.log1p(-background)
 
 
 def _tail(count: int, tests: int, background: float) -> Iterator[float]:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..schedule.schedule import Measurement, Round, subject
-from .components import View, ends_of, readings
+from .components import Component, View, ends_of, readings
 from .explain import suspects
-from .significance import to_clear
+from .significance import estimated, to_clear
 from .unsteady import understood
 
 Result = Mapping[str, Any]
@@ -35,8 +35,11 @@ def open_suspects(results: Sequence[Result], view: View, share: float) -> list[S
     """Return the ports that a fault of this ``share`` of their tests may have, from the readings of one place."""
     seen, totals = understood(results, view)
     found = []
+    count, whole = sum(low.number for low in seen.rest), totals.tests[Component("run")]
     for (host, rail), (low, tests, result) in sorted(suspects(seen.rest, totals).items(), key=lambda item: item[0]):
-        needs = to_clear(low, tests, seen.background, share=share)
+        # Its own readings say nothing about the background.
+        background = estimated(view.background, count - low, whole - tests)
+        needs = to_clear(low, tests, background, share=share)
         if needs:
             found.append(Suspect(host, rail, needs, subject(result)._replace(peer_rail="", star="")))
     return found

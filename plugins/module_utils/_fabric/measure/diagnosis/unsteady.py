@@ -18,8 +18,9 @@ from .components import (
     lows_of,
     place_of,
 )
-from .explain import MOST_BACKGROUND, Explanation, explain
+from .explain import Explanation, explain
 from .permanent import without_permanent
+from .significance import MOST_BACKGROUND
 
 Result = Mapping[str, Any]
 _SHOWN = 3

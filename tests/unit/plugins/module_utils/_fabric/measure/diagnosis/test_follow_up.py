@@ -311,7 +311,8 @@ def test_a_path_that_is_slow_now_and_then_is_found_and_blamed_on_no_port(share: 
         assert {(one.kind, one.rail, one.host) for one in outcome.diagnoses} <= {("unknown", "rail0", None)}
         found = unsteady.find(outcome.results, {"severity": "failure", "background": 0.001})
         assert [(one["kind"], one["rail"]) for one in found] == [("rail", "rail0")], (seed, found)
-        assert found[0]["severity"] == ("failure" if found[0]["count"] > 4 else "warning")
+        # All low readings are on one of two rails: 12 or fewer may be by chance.
+        assert found[0]["severity"] == ("failure" if found[0]["count"] > 12 else "warning")
 
 
 LEAVES = {f"h{number:04d}": f"leaf{number // 32}" for number in range(96)}
@@ -466,8 +467,8 @@ def test_any_evidence_is_explained_and_isolation_ends(draws: Any, random: Any) -
             return
         seen = {(r["rail"], r["client"], r["server"], r["test"]) for r in found}
         assert len(set(asked)) == len(asked)
-        # What read low once is asked for until two of its readings are.
-        alone = {(r["rail"], r["client"], r["server"], r["test"]) for r in failed if len(r.get("passes", ())) < 3}
+        # What read low once is asked for until two of its readings are, or three where others come and go as well.
+        alone = {(r["rail"], r["client"], r["server"], r["test"]) for r in failed if len(r.get("passes", ())) < 4}
         assert not (seen - alone) & {(t.rail, t.client, t.server, t.kind) for t in asked}
         good = {(r["rail"], name) for r in found if r["verdict"] == "pass" for name in (r["client"], r["server"])}
         for test in asked:

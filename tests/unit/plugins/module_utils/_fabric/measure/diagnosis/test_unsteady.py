@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from math import comb
+from math import comb, exp
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.significance import chance
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.significance import (
+    chance,
+    log_excess,
+)
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.unsteady import find
 
 POLICY = {"severity": "failure", "background": 0.001}
@@ -36,6 +41,10 @@ def fleet(bad: dict[tuple[str, str], float], hosts: int = 20) -> list[dict[str, 
     return [result(a, b, bad.get((a, b))) for a in names for b in names if a != b]
 
 
+TO_H1 = [(f"h{n}", "h1") if n % 2 else ("h1", f"h{n}") for n in range(2, 12)]
+EVERYWHERE = [ends for n in range(0, 20, 2) for ends in ((f"h{n}", f"h{n + 1}"), (f"h{n + 1}", f"h{n}"))]
+
+
 @pytest.mark.parametrize("severity", ["failure", "warning"])
 @pytest.mark.parametrize(
     ("bad", "told"),
@@ -44,21 +53,41 @@ def fleet(bad: dict[tuple[str, str], float], hosts: int = 20) -> list[dict[str, 
         # 380 tests: one, or two of different ports, come by chance.
         ([("h1", "h2")], [("rail", None, None, 1, "warning")]),
         ([("h1", "h2"), ("h3", "h4")], [("rail", None, None, 2, "warning")]),
-        # So do both directions of one pair. Three of one port do not.
+        # So do both directions of one pair, and three of one port, where one of twenty ports is to be accused.
         ([("h1", "h2"), ("h2", "h1")], [("rail", None, None, 2, "warning")]),
-        ([("h1", "h2"), ("h1", "h3"), ("h4", "h1")], [("port", "h1", None, 3, "failure")]),
-        # Many of different ports are the rail's; a port beside one by chance stays a port.
-        ([(f"h{n}", f"h{n + 1}") for n in range(0, 16, 2)], [("rail", None, None, 8, "failure")]),
-        (
-            [("h1", "h2"), ("h1", "h3"), ("h4", "h1"), ("h5", "h1"), ("h8", "h9")],
-            [("port", "h1", None, 4, "failure"), ("rail", None, None, 1, "warning")],
-        ),
+        (TO_H1[:3], [("rail", None, None, 3, "warning")]),
+        (TO_H1[:7], [("port", "h1", None, 7, "failure")]),
+        # A port beside one by chance stays a port.
+        ([*TO_H1[:7], ("h8", "h9")], [("port", "h1", None, 7, "failure"), ("rail", None, None, 1, "warning")]),
+        # Many of different ports are the run's: 1 in 100 is its background, three times as many are not.
+        (EVERYWHERE[:4], [("rail", None, None, 4, "warning")]),
+        (EVERYWHERE, [("run", None, None, 20, "failure")]),
     ],
 )
 def test_who_is_named(bad: list[tuple[str, str]], told: list[Any], severity: str) -> None:
     found = find(fleet(dict.fromkeys(bad, 300.0)), {**POLICY, "severity": severity})
     expected = [(*one[:4], "warning" if severity == "warning" else one[4]) for one in told]
     assert [(one["kind"], one["host"], one["peer"], one["count"], one["severity"]) for one in found] == expected
+
+
+def test_what_one_of_two_rails_has_is_the_rails_and_what_both_have_the_runs() -> None:
+    lows = dict.fromkeys(EVERYWHERE, 300.0)
+    bad, good = fleet(lows), fleet({})
+    (found,) = find([*bad, *({**one, "rail": "rail1"} for one in good)], POLICY)
+    assert (found["kind"], found["rail"], found["count"]) == ("rail", "rail0", 20)
+    (found,) = find([*bad, *({**one, "rail": "rail1"} for one in bad)], POLICY)
+    assert (found["kind"], found["rail"], found["count"]) == ("run", None, 40)
+    assert "more than the background rate of 0.01 that a run may have" in found["text"]
+
+
+@given(low=st.integers(0, 60), own=st.integers(0, 60), tests=st.integers(1, 200), more=st.integers(0, 400))
+@settings(deadline=None, max_examples=60)
+def test_an_excess_is_the_tail_of_the_hypergeometric_distribution(low: int, own: int, tests: int, more: int) -> None:
+    readings, low = tests + more, min(low, tests + more)
+    own = min(own, low, tests)
+    exact = sum(comb(tests, n) * comb(more, low - n) for n in range(own, min(tests, low) + 1)) / comb(readings, low)
+    told = exp(log_excess(own, tests, low=low, readings=readings))
+    assert told == pytest.approx(exact) or (told == 1.0 and own * readings <= tests * low)
 
 
 def pair(*lows: list[float]) -> list[dict[str, Any]]:
