@@ -98,7 +98,8 @@ ansible_facts:
             VFs (with C(rate), the lowest rate limit in Gb/s), master, addresses, RDMA devices, the path from the PCI root, C(duty) (for example
             C(carries the default route), directly or through a VLAN, bond or bridge; empty if the port is not critical for connectivity), C(switch)
             (C(system), C(chassis) and C(port) of the LLDP neighbour, and as far as lldpd reports them C(max_frame), its largest frame in bytes,
-            and C(pfc), its priorities with flow control; null if neither lldpd nor systemd-networkd reports one), C(uses) (current users of the
+            and C(pfc), its priorities with flow control; null if neither lldpd nor systemd-networkd reports one. Of InfiniBand, name, GUID and
+            port of the switch, if C(smpquery) of infiniband-diags is installed), C(uses) (current users of the
             port, each with C(kind) and C(text); the kind is V(address), V(route), V(mount), V(bridge), V(vlan), V(bond), V(tcp), V(queue_pairs),
             V(dynamic) for an IPv6 address assigned by the network, or V(unknown) if it cannot be read; addresses of rails are not listed), and
             C(configured) (the C(rail) and C(addresses) that M(gpufabric.rdma.rail_links) configured on the port, null for other ports), and

@@ -76,8 +76,8 @@ systemd-run --unit=@unit@ --quiet --collect --setenv=TMPDIR=@folder@ \
 --property=StandardInput=file:@folder@/batch \
 sh @folder@/tester.sh run @folder@/rails @log@ @folder@/clocks @start@
 """
-# A host may be some seconds behind the announced end.
-_COLLECT = f"""left=30; while [ "$left" -gt 0 ] && systemctl is-active --quiet @unit@.service
+# A host may be some seconds behind the announced end, and reads its ports after it.
+_COLLECT = f"""left=60; while [ "$left" -gt 0 ] && systemctl is-active --quiet @unit@.service
 do sleep 1; left=$((left - 1)); done
 {_OWN} || {_LOST}
 [ -f @log@ ] || {{ echo "the tester left no log of this pass"; exit 66; }}
@@ -171,7 +171,7 @@ def start(tester: Tester, number: int, seconds: int, *, begin: float, now: float
     process with it.
     """
     values = {"hold": hold_for, "now": now, "pass": number, "start": begin, "log": tester.log(number)}
-    return tester.fill(_START, longest=int(begin - now) + seconds + 30, **values)
+    return tester.fill(_START, longest=int(begin - now) + seconds + 60, **values)
 
 
 def collect(tester: Tester, number: int, tests: int) -> str:

@@ -908,26 +908,32 @@ show_switch() {
         first "$path/ports/$ibport/link_layer"
         [ "$line" = InfiniBand ] || return 0
         set -- -C "${path##*/}" -P "$ibport"
-        info=$NL$(timeout -k 1 2 smpquery "$@" -D nodeinfo 0,1)$NL$(timeout -k 1 2 smpquery "$@" -D portinfo 0,1 0)$NL
+        info=$NL$(timeout -k 1 2 smpquery "$@" -D nodeinfo 0,1)$NL
         field NodeType
         [ "$field" = Switch ] || return 0
         field Guid
         guid=$field
+        info=$info$(timeout -k 1 2 smpquery "$@" -D portinfo 0,1 0)$NL
         field Lid
         lid=$field
+        # The first one, which is that of the node.
         field LocalPort
         name=$(timeout -k 1 2 smpquery "$@" -D nodedesc 0,1)
         name=${name#"Node Description:"}
         say "switch $field $guid ${name##*...}"
         is_number "$field" && is_number "$lid" && command -v perfquery >/dev/null 2>&1 || return 0
-        # Extended counters first: of 64 bits, where the switch has them.
-        for extended in -x ''; do
-            # shellcheck disable=SC2086 # a word or none
-            timeout -k 1 2 perfquery "$@" $extended "$lid" "$field" | grep -E '^(SymbolErrorCounter|'\
-'LinkErrorRecoveryCounter|LinkDownedCounter|PortRcvErrors|PortXmitDiscards|LocalLinkIntegrityErrors):'
-        done
+        # Extended counters first: of 64 bits, where the switch has them. Of this port sysfs has the others.
+        errors "$@" -x "$lid" "$field"
+        errors "$@" "$lid" "$field"
+        errors "$@" -x | while IFS= read -r line; do say "own_$line"; done
         return 0
     done
+}
+
+# errors ARGS...: the counters of errors that perfquery shows.
+errors() {
+    timeout -k 1 2 perfquery "$@" | grep -E '^(SymbolErrorCounter|LinkErrorRecoveryCounter|LinkDownedCounter|'\
+'PortRcvErrors|PortXmitDiscards|LocalLinkIntegrityErrors):'
 }
 
 # field NAME: what smpquery printed of it first in $info, in $field.

@@ -15,7 +15,7 @@ from ..._common.errors import InputError
 from ..._common.host_facts import SCHEMA
 from ..._common.rdma_modules import OTHERS, STORAGE
 from ..system import json_text
-from . import bonds, drivers, lldp, network, port_use
+from . import bonds, drivers, ib_switch, lldp, network, port_use
 from .devices import NETWORK_CLASS, Gpu, Port, RdmaDevice, is_gpu, is_vf
 from .next_kernel import next_kernel
 from .nvidia_driver import NvidiaDriver
@@ -145,7 +145,7 @@ class HostInventory:
             reboot=tuple(raw["reboot"]),
             next_kernel=next_kernel(raw["boot"]),
             interfaces=tuple(interfaces.values()),
-            neighbours=lldp.parse(raw["lldpd"], raw["networkd"]),
+            neighbours={**lldp.parse(raw["lldpd"], raw["networkd"]), **ib_switch.parse(raw["ib_switches"])},
             activity=port_use.Activity.from_raw(
                 raw, [(route.netdev, route.network) for route in routes if route.network], interfaces.values()
             ),

@@ -12,7 +12,7 @@ from ..._common.errors import CommandError
 from ..._common.pci import device_path
 from ..system import command, files, systemd
 from ..system.files import Roots, names, read_bytes, read_text
-from . import ethtool_io, port_use_io
+from . import ethtool_io, ib_switch_io, port_use_io
 from .devices import NETWORK_CLASS
 from .drivers import RDMA
 from .inventory import HostInventory
@@ -100,6 +100,7 @@ def read_raw(roots: Roots) -> dict[str, Any]:
         "reboot": reboot_reasons(roots.run),
         "lldpd": _lldp(["lldpctl", "-f", "json0"]),
         "networkd": _lldp(["networkctl", "lldp", "--json=short"]) if "systemd-networkd" in running else None,
+        "ib_switches": ib_switch_io.read(rdma),
         "boot": _boot(roots),
         **port_use_io.read(sysfs, proc, bool(rdma)),
         "rail_links": files.read_record(f"{roots.state}/rail_links.json"),

@@ -234,3 +234,18 @@ def test_the_length_of_the_pass_is_announced(tmp_path: Path, capsys: pytest.Capt
         )
     )
     assert (answer["seconds"], answer["worst"]) == (30, 30 + 102 * 25)
+
+
+def test_ports_of_hosts_are_read_for_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    describe(tmp_path)
+    first = run(capsys, tmp_path, where="pod")
+    play(tmp_path, first["lines"])
+    port = "=== gpufabric port rail0 eth0\nuncorrectable_blocks: {}\n"
+    for when, count in (("before", 3), ("after", 5)):
+        found = run(capsys, tmp_path, where="pod")
+        # One reading alone shows nothing.
+        assert not found["links"]
+        (tmp_path / f"ports-{when}").mkdir()
+        (tmp_path / f"ports-{when}" / "a.log").write_text(port.format(count))
+    (link,) = run(capsys, tmp_path, where="pod")["links"]
+    assert link["text"] == ("a rail0: FEC could not correct 2 blocks (ethtool --show-fec). Check cable and transceiver")

@@ -46,12 +46,13 @@ _LOST = (
 )
 
 
+_DAMAGE = ("SymbolErrorCounter", "LinkErrorRecoveryCounter", "PortRcvErrors", "LocalLinkIntegrityErrors")
 _SWITCH_COUNTERS = (
     ("signal", "counted that the link went down", ("LinkDownedCounter",), "Check cable and transceiver"),
     (
         "signal",
         "received damaged data from this port",
-        ("SymbolErrorCounter", "LinkErrorRecoveryCounter", "PortRcvErrors", "LocalLinkIntegrityErrors"),
+        _DAMAGE,
         "Check cable and transceiver",
     ),
     ("loss", "dropped packets to this port", ("PortXmitDiscards",), "Check whether this host receives too slowly"),
@@ -149,6 +150,11 @@ def _uncorrected(before: Shown, after: Shown) -> _Found:
         if grown > 0:
             told = text.format(grown)
             yield "signal", str(grown), "0", f"{told}. Check cable and transceiver"
+    # Counters of 64 bits, where those that each test reads stay at their largest value.
+    grown_by = {name: now - before.extended.get(name, now) for name, now in after.extended.items()}
+    own = ", ".join(f"{name} +{grown_by[name]}" for name in _DAMAGE if grown_by.get(name, 0) > 0)
+    if own:
+        yield "signal", own, "0", f"errors on the wire that were not corrected ({own}). Check cable and transceiver"
 
 
 def _at_switch(before: Shown, after: Shown) -> _Found:

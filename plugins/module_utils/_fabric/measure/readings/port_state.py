@@ -54,6 +54,8 @@ _ERRORS = {"Effective Physical Errors": "mlxlink_effective_errors", "Symbol Erro
 # To which switch port an InfiniBand port is connected, and what perfquery shows of that one.
 _SWITCH = re.compile(r"switch ([0-9]{1,5}) (0x[0-9a-f]{1,16}) ?(.*)")
 _AT_SWITCH = re.compile(r"\.{1,40}([0-9]{1,20})")
+# Extended counters of the port itself.
+_OWN = re.compile(r"own_([A-Z][A-Za-z]{2,40}):\.{1,40}([0-9]{1,20})")
 _PORT = re.compile(rf"{frames.PORT}([\w.-]{{1,64}}) ([\w.:@-]{{1,64}})", re.ASCII)
 _FIRST = f"\n{frames.MARK}{frames.PORT}"
 # Characters of a port, and ports of a rail: the members of a bond.
@@ -67,7 +69,7 @@ class Shown:
 
     ``level``: "warning", "alarm", or "limit" where the tool does not tell which. ``raw``: the share of wrong bits
     before FEC that the firmware computes since its counters were cleared. ``switch``: name and port of the switch of an
-    InfiniBand port, ``at_switch``: counters of that port.
+    InfiniBand port, ``at_switch``: counters of that port, ``extended``: those of 64 bits of the port itself.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -79,6 +81,7 @@ class Shown:
     counters: dict[str, int] = field(default_factory=dict)
     switch: dict[str, str] = field(default_factory=dict)
     at_switch: dict[str, int] = field(default_factory=dict)
+    extended: dict[str, int] = field(default_factory=dict)
     unread: str = ""
 
     @property
@@ -143,6 +146,8 @@ def _counter_line(found: Shown, line: str) -> None:
         found.counters[match[1]] = int(match[2])
     elif match := _SWITCH.fullmatch(line):
         found.switch = {"switch": plain(match[3], 64) or match[2], "port": match[1]}
+    elif match := _OWN.fullmatch(line):
+        found.extended[match[1]] = int(match[2])
     elif line.startswith("unread="):
         found.unread = plain(line[7:], 100)
 

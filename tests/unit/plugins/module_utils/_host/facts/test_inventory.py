@@ -378,6 +378,47 @@ def test_lldp_that_fails_fails_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     assert host.inventory().neighbours == {}
 
 
+# Recorded: smpquery of infiniband-diags 44.0 on a fabric that ibsim 0.10 simulates, as far as it is read.
+NODE = """# Node info: DR path slid 65535; dlid 65535; 0,1
+NodeType:........................{}
+Guid:............................0xb83fd20300a00001
+PortGuid:........................0xb83fd20300a00001
+LocalPort:.......................7
+"""
+NAME = "Node Description:...........................leaf1 row 7\n"
+
+
+@pytest.mark.parametrize(
+    ("info", "name", "system"),
+    [
+        (NODE.format("Switch"), NAME, "leaf1 row 7"),
+        (NODE.format("Switch"), "Node Description:....\x1b[31m\n", ""),
+        # Two hosts with a cable between them; another form.
+        (NODE.format("Channel Adapter"), NAME, None),
+        (NODE.format("Switch").replace("0xb8", "b8"), NAME, None),
+        ("", "", None),
+    ],
+)
+def test_the_switch_of_an_infiniband_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, info: str, name: str, system: str | None
+) -> None:
+    host = sysfs_tree.materialise(ODD_HOST, tmp_path, monkeypatch)
+    assert host.inventory().neighbours == {}
+    host.prints["/usr/sbin/smpquery"] = ""
+    host.prints["smpquery -C mlx5_1 -P 1 -D nodeinfo 0,1"] = info
+    host.prints["smpquery -C mlx5_1 -P 1 -D nodedesc 0,1"] = name
+    found = {port["pci"]: port["switch"] for port in host.inventory().to_dict()["ports"] if port["switch"]}
+    expected = {"system": system, "chassis": "0xb83fd20300a00001", "port": "7", "max_frame": None, "pfc": None}
+    assert found == ({} if system is None else {"0000:21:00.0": expected})
+
+
+def test_a_subnet_that_does_not_answer_fails_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = sysfs_tree.materialise(ODD_HOST, tmp_path, monkeypatch)
+    host.prints["/usr/sbin/smpquery"] = ""
+    host.reacts = lambda argv: "smpquery: iberror: failed" if argv[0] == "smpquery" else None
+    assert host.inventory().neighbours == {}
+
+
 def test_facts_of_eight_rails_are_small_and_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = sysfs_tree.materialise(GPU_SERVER, tmp_path, monkeypatch)
     host.prints["/usr/sbin/lldpctl"] = ""

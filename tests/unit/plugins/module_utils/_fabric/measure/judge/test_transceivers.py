@@ -128,6 +128,13 @@ def test_a_fiber_without_light() -> None:
             '"Effective Physical Errors" : "7",',
             ["7 errors remained after FEC (mlxlink). Check cable and transceiver"],
         ),
+        # Of the port itself, by perfquery -x.
+        (
+            "own_SymbolErrorCounter:..............70000",
+            "own_SymbolErrorCounter:..............70009",
+            ["errors on the wire that were not corrected (SymbolErrorCounter +9). Check cable and transceiver"],
+        ),
+        ("", "own_SymbolErrorCounter:..............70009", []),
         # Of InfiniBand these are sent again by the link; what is left are symbol errors.
         (
             '"Effective Physical Errors" : "0",\n"Symbol Errors" : "0",',
