@@ -636,15 +636,14 @@ probe_perftest() {
     version=${version:-?}
     help=$(timeout -k 1 5 ib_write_bw --help 2>/dev/null </dev/null)
     case $help in *--bind_source_ip*) binds=yes ;; esac
-    case $help in *--flow_label*) labels=one ;; esac
+    case $help in *--flow_label=*) labels=one ;; esac
+    # As "--flow_label=<value>", from 25.01 on "--flow_label=<fl0,fl1,fl2,...>".
+    word=${help#*--flow_label=}
+    case $labels.${word%%[!<a-z0-9,]*} in one.*,*) labels=list ;; esac
     case $help in
     *--use_cuda_dmabuf*) cuda=dmabuf ;;
     *--use_cuda_bus_id*) cuda=peermem ;;
     *--report_gbits*) cuda=none ;;
-    esac
-    # Lists came with 25.01, which is 6.24.
-    case $labels.$version in
-    one.6.2[4-9]* | one.6.[3-9][0-9]* | one.[7-9].* | one.[1-9][0-9]*) labels=list ;;
     esac
 }
 
