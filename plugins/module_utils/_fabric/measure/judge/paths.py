@@ -9,12 +9,13 @@ nothing can repeat them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import Any
 
 from ...intent.kinds import KINDS
 from ...intent.tests import ADAPTIVE
 from ..schedule.flow_labels import NONE, Paths, labels, number_of
-from ..schedule.schedule import Measurement
+from ..schedule.schedule import Measurement, subject
 from .session import Attempt, State, asked_exchange, described, has_grh, partitions
 
 # What perftest of a host can do, by what its tester reports.
@@ -48,11 +49,14 @@ def most_labels(state: State, test: Measurement) -> int:
     """Return how many flow labels a test can have: 0, 1, or one for each queue pair."""
     if test.rail in partitions(state):
         return 0
-    known = state.endpoints
-    can = [known[name].host.get("labels", "none") if name in known else "none" for name in (test.client, test.server)]
-    least = min(_CAN[one] for one in can)
-    queues = 1 if KINDS[test.kind].latency else int(state.tests["queue_pairs"])
-    return queues if least > 1 else least
+    if not state.known_labels:
+        state.known_labels.update({n: _CAN[one.host.get("labels", "none")] for n, one in state.endpoints.items()})
+    least = min(state.known_labels.get(test.client, 0), state.known_labels.get(test.server, 0))
+    return _queues(state, test) if least > 1 else least
+
+
+def _queues(state: State, test: Measurement) -> int:
+    return 1 if KINDS[test.kind].latency else int(state.tests["queue_pairs"])
 
 
 def paths_of(state: State, test: Measurement, at: tuple[int, int], *, cm: bool) -> Paths:
@@ -66,9 +70,8 @@ def paths_of(state: State, test: Measurement, at: tuple[int, int], *, cm: bool) 
     if known > 1:
         return Paths(offset=number_of(state.tests["seed"], test, at) % known)
     most = most_labels(state, test)
-    queues = 1 if KINDS[test.kind].latency else int(state.tests["queue_pairs"])
     # One label for several queue pairs puts all of them on one path; without, their numbers spread them.
-    return Paths(labels(number_of(state.tests["seed"], test, at), most)) if most == queues else NONE
+    return Paths(labels(number_of(state.tests["seed"], test, at), most)) if most == _queues(state, test) else NONE
 
 
 def option_of(
@@ -79,10 +82,12 @@ def option_of(
         return None
     usual = asked_exchange(state) == "cm"
 
-    def option(test: Measurement, at: int, role: str) -> str:
-        return _option(state, test, paths_of(state, test, (number, at), cm=usual != (test in swapped)), role=role)
+    # Both sides of a test are asked for one after the other.
+    @lru_cache(maxsize=1)
+    def paths(test: Measurement, at: int) -> Paths:
+        return paths_of(state, test, (number, at), cm=usual != (test in swapped))
 
-    return option
+    return lambda test, at, role: _option(state, test, paths(test, at), role=role)
 
 
 def _option(state: State, test: Measurement, paths: Paths, *, role: str) -> str:
@@ -109,3 +114,14 @@ def told(state: State, test: Measurement, attempt: Attempt) -> dict[str, Any]:
     if paths.labels:
         return {"flow_labels": list(paths.labels)}
     return {} if paths.offset is None else {"lid_offset": paths.offset}
+
+
+def note(state: State, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add the paths of readings that passed; those of others are known before, since further tests follow from them."""
+    for result in results if can_choose(state) else ():
+        attempts = state.attempts.get(test := subject(result), ())
+        # Before them are those of an earlier report.
+        for row, attempt in zip(result["passes"][-len(attempts) :] if attempts else (), attempts):
+            if row["verdict"] == "pass":
+                row.update(told(state, test, attempt))
+    return results

@@ -190,7 +190,7 @@ def result(state: State, test: Measurement) -> dict[str, Any]:
         **(_noticed(state, test, attempt) if attempt else {}),
         **_known(state, test, outcome, worth=worth),
         "passes": [
-            {**row, **paths.told(state, test, one[0])}
+            row if row["verdict"] == verdict.PASS else {**row, **paths.told(state, test, one[0])}
             for row, one in zip(_passes(judged, state.repeated.get(test), worth, faulty=found), judged)
         ],
         **_single_paths(state, test),

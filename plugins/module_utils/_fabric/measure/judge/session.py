@@ -104,6 +104,7 @@ class State:
     known_families: dict[str, bool] = field(default_factory=dict)
     # Whether the path of any test can be chosen (paths.py).
     known_choice: bool | None = None
+    known_labels: dict[str, int] = field(default_factory=dict)
     # What the physical ports of each host showed before and after the tests (links.py).
     known_ports: tuple[Mapping[str, Ports], Mapping[str, Ports]] | None = None
 

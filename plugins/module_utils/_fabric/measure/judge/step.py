@@ -124,7 +124,7 @@ def step(
     if checked.slots:
         return _mesh_step(course, checked, evidence, hosts=hosts or {})
     rounds = _played(course, evidence, checked.used)
-    found = [] if rounds else results(course)
+    found = [] if rounds else paths.note(state, results(course))
     summary = {} if rounds else _summary(state, found, course.unmeasured, switches=links.switches(state, evidence))
     told = passes_summary(course, rounds, len(evidence.passes), read=() if rounds else links.conclude(state, evidence))
     return Step(
