@@ -156,6 +156,7 @@ def all_gates() -> list[Gate]:
         Gate("unit", command("pytest", "tests/unit"), note=skipped, beside=True),
         Gate("installation", command("pytest", "tests/installation"), note=skipped, beside=True),
         Gate("collection docs", collection_docs, beside=True),
+        Gate("docs site", command("python", "-m", "tests.tools.docs_site"), beside=True),
         *sanity_gates(),
         # The last one beside the scenarios: by then the lab has built the programs that both need.
         # Those of pods mostly wait, so they have a cluster of their own.
