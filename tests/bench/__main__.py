@@ -7,6 +7,7 @@ Parts, all of them or those of --only:
   diagnosis  accuracy of diagnosis on simulated fabrics: up to 70 minutes; writes docs/diagnosis-accuracy.md
   cluster    planning without hosts; applying objects, and waiting on 1000 hollow nodes: minutes
   pods       the measurement in pods of 1000 hollow nodes: six minutes
+  mesh       of 64 hosts x 8 rails: on the controller, and one slot of a host with the tester
   starts     starting the testers of 1000 hosts with 5 forks: a quarter of an hour
   loopback   preparing 200 hosts that are fixture trees on this machine, then 10 against a plain role: half an hour
   prepare    preparing the hosts of the lab, against a plain role and against pings; the lab is reset before and after
@@ -223,6 +224,12 @@ def cluster() -> list[Row]:
     return cluster.main()
 
 
+def mesh() -> list[Row]:
+    from tests.bench import mesh
+
+    return mesh.main()
+
+
 def starts() -> list[Row]:
     """Whether 1000 testers start in time with 5 forks."""
     from tests.bench import starts
@@ -267,7 +274,7 @@ def flat(value: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 PARTS: dict[str, Callable[[], list[Row]]] = {
     "plan": plan, "facts": facts, "fleets": fleets, "diagnosis": diagnosis, "cluster": cluster, "pods": pods,
-    "starts": starts, "loopback": loopback, "prepare": prepare, "measured": measured,
+    "mesh": mesh, "starts": starts, "loopback": loopback, "prepare": prepare, "measured": measured,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -187,27 +187,16 @@ lone_addresses() {
     done
     [ -z "$found" ] || return 0
     default_netdev
-    found=$with
-    [ "$1" != "$default" ] || found=$without
+    if [ "$1" = "$default" ]; then
+        found=$without
+    elif [ -n "$with" ]; then
+        found=$with
+    else
+        # An address of InfiniBand is not a GID. One without belongs to the default route if its netdev has no other.
+        [ -z "$default" ] || addresses_in_networks "$default"
+        if [ -z "$default" ] || [ -n "$found" ]; then found=$without; else found=; fi
+    fi
     case $found in " "*" "*) found= ;; esac
-    [ -z "$found" ] || ! of_default_route "$1" || found=
-}
-
-# of_default_route NETDEV: whether another netdev has the default route and no address in a network of its own, so that
-# the only address is probably that one's.
-of_default_route() {
-    while read -r dev dest _ _ _ _ _ mask _; do
-        [ "$dest$mask" = 0000000000000000 ] || continue
-        [ "$dev" != "$1" ] || return 1
-        lone=$found
-        found=
-        addresses_in_networks "$dev"
-        last=$found
-        found=$lone
-        [ -z "$last" ]
-        return
-    done <"$PROC/net/route"
-    return 1
 }
 
 # The netdev of the default route in $default.
