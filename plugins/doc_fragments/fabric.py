@@ -202,6 +202,12 @@ options:
             description:
               - "As C(sriov). Default: C(sriov)."
             type: dict
+          driver_version:
+            description:
+              - "With C(operator.driver): tag of the driver container of the class, on release lines with NicNodePolicy. Set it before the first
+                run: on a running cluster, the driver of all nodes is removed and loaded again when the first class gets another version. Default:
+                C(operator.driver.version)."
+            type: str
           node_labels:
             description:
               - "Labels to set on the nodes of the class, beside those of C(node_labels). Default: C(node_labels)."

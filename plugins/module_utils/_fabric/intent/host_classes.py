@@ -31,10 +31,13 @@ _NAME = Form(
 _OVER = (
     *("profile", "rails", "select", "rail_count", "supernet", "rail_prefix", "capacity", "gateway", "reserved", "mtu"),
     *("vlan", "pkey", "ipv6"),
+    "driver_version",
     *("link_speed", "networks", "shared_devices_max", "sriov", "node_labels", "node_selector"),
 )
 # What two classes can never have in common.
 _OWN_ONLY = ("classes", "rails", "rail_count", "supernet", "reserved", "ipv6")
+# The key of a class for one of the section operator, of which classes have no other.
+_DRIVER_VERSION, _DRIVER_PATH = "driver_version", "operator.driver.version"
 _LABELS = ("node_labels", "node_selector")
 
 
@@ -86,8 +89,11 @@ def read_fabric(
             both = over(fabric, own, sections)
             own_intent = replace(Intent.from_params(both, profiles, sections), class_name=name)
             found.append(HostClass(name, hosts, match, own_intent))
+            if _DRIVER_VERSION in own and not intent.operator.driver.enabled:
+                item.refuse(_DRIVER_VERSION, f"has an effect with {KEY}.operator.driver.enabled only. Remove it")
         except InputError as error:
-            problems.append(str(error).replace(f"{KEY}.", f"{KEY}.classes[{name}]."))
+            text = str(error).replace(_DRIVER_PATH, _DRIVER_VERSION) if _DRIVER_VERSION in own else str(error)
+            problems.append(text.replace(f"{KEY}.", f"{KEY}.classes[{name}]."))
     names = [own.name for own in found]
     for name in sorted({name for name in names if names.count(name) > 1}):
         reader.refuse("classes", f'the name "{name}" is given to more than one class')
@@ -135,6 +141,11 @@ def over(fabric: Mapping[str, Any], own: Mapping[str, Any], sections: Mapping[st
     """
     foreign = [key for key, names in sections.items() if key not in own and own.get("profile", "") not in ("", *names)]
     below = {key: value for key, value in fabric.items() if key not in (*_OWN_ONLY, *foreign)}
+    if _DRIVER_VERSION in own:
+        operator = below["operator"] if isinstance(below.get("operator"), Mapping) else {}
+        driver = operator["driver"] if isinstance(operator.get("driver"), Mapping) else {}
+        below["operator"] = {**operator, "driver": {**driver, "version": own[_DRIVER_VERSION]}}
+        own = {key: value for key, value in own.items() if key != _DRIVER_VERSION}
     both = {
         key: {**below[key], **value}
         for key, value in own.items()

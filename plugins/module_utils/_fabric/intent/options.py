@@ -67,6 +67,7 @@ FABRIC: dict[str, Any] = {
             "networks": {"type": "dict"},
             "shared_devices_max": {"type": "int"},
             "sriov": {"type": "dict"},
+            "driver_version": {"type": "str"},
             "node_labels": {"type": "dict"},
             "node_selector": {"type": "dict"},
         },

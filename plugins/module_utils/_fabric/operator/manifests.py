@@ -107,15 +107,17 @@ def _images(
     own, unknown = (
         chart_images(line, release, values, driver=bool(compiled)) if line and values is not None else ([], [])
     )
-    systems = operator.get("driver_systems") or [""]
+    known_of = operator.get("driver_systems") or {}
+    systems = {name: known_of.get(name.rpartition(":")[2]) or [""] for name in compiled}
     notes = [
         *(
             f"# {name}-SYSTEM-ARCHITECTURE for each other node, such as {name}-ubuntu24.04-amd64"
-            for name in (compiled if "" in systems else ())
+            for name in compiled
+            if "" in systems[name]
         ),
         *(f"# {name}: not known here. List it with helm template" for name in unknown),
     ]
-    exact = [f"{name}-{system}" for name in compiled for system in systems if system]
+    exact = [f"{name}-{system}" for name in compiled for system in systems[name] if system]
     return sorted({*images(policy), *own, *exact}), notes
 
 

@@ -19,6 +19,7 @@ from ..intent.intent import Intent
 from ..intent.releases import Line, line_of, lines_with
 from . import nic_configuration, sections
 from .common import merged, metadata, to_json
+from .driver import driver_section
 from .nodes import fabric_selector
 from .policy import build_policy, images_of, tolerations
 from .profiles import registry
@@ -81,11 +82,14 @@ def _of_classes(groups: Sequence[Group], line: Line, intent: Intent) -> Iterator
         rest = {key: value for key, value in found.items() if key not in PLUGINS}
         common = _together(common, rest, f"{name}: spec")
     plugins = {name: {key: found[key] for key in PLUGINS if key in found} for name, found in own.items()}
+    if len({group.intent.operator.driver.version for group in groups}) > 1 and intent.operator.driver.enabled:
+        intent = _own_drivers(groups, plugins, line, intent=intent)
     if not line.has(KIND):
         raise_problems(list(_unsafe(groups, plugins, line)))
         yield build_policy(intent, line, {**common, **_one_plugin(plugins)})
         return
-    both = sorted(PLUGINS.keys() & intent.operator.policy_overrides.keys())
+    elsewhere = {*PLUGINS, *(key for found in plugins.values() for key in found)}
+    both = sorted(elsewhere & intent.operator.policy_overrides.keys())
     if both:
         raise InputError(
             f"rdma_fabric.operator.policy_overrides: {', '.join(both)} cannot be in the NicClusterPolicy where each"
@@ -95,6 +99,22 @@ def _of_classes(groups: Sequence[Group], line: Line, intent: Intent) -> Iterator
     for group in groups:
         if plugins[group.name]:
             yield _node_policy(group, plugins[group.name])
+
+
+def _own_drivers(
+    groups: Sequence[Group], plugins: Mapping[str, dict[str, Any]], line: Line, *, intent: Intent
+) -> Intent:
+    """Give each class the section of its driver, and return the intent of the NicClusterPolicy, which has none then."""
+    if not line.has(KIND):
+        raise InputError(
+            f"rdma_fabric.classes[].driver_version: release line {line.name} of the network operator has one driver for"
+            f" all nodes. Lines with {KIND}: {', '.join(lines_with(KIND, ''))}. Remove driver_version, or set"
+            " rdma_fabric.operator.release to a release of one of them"
+        )
+    for group in groups:
+        plugins[group.name].update(driver_section(group.intent, line))
+    driver = replace(intent.operator.driver, enabled=False)
+    return replace(intent, operator=replace(intent.operator, driver=driver))
 
 
 def _shared_selector(groups: Sequence[Group]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any
 from ..._common.fold import fold
 from ..intent.intent import Intent
 from ..intent.releases import line_of
+from .host_classes import Part
 from .hosts import Host
 
 # The ids of os-release for which the vendor publishes drivers, beside that of CoreOS, whose version is another one.
@@ -19,14 +20,18 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}", re.ASCII)
 
 
-def of_plan(intent: Intent, hosts: Sequence[Host]) -> dict[str, Any]:
-    """Return ``driver_systems``: the ends of the tags, sorted, with "" for hosts where it is not known.
+def of_plan(parts: Sequence[Part]) -> dict[str, Any]:
+    """Return ``driver_systems``: version of the driver -> ends of its tags, sorted, "" for hosts where it is not known.
 
     Nothing without the driver container.
     """
-    if not intent.operator.driver.enabled:
-        return {}
-    return {"driver_systems": sorted({_system(host.facts, intent.operator.driver.precompiled) for host in hosts})}
+    found: dict[str, set[str]] = {}
+    for part in parts:
+        driver = part.intent.operator.driver
+        if driver.enabled and driver.version:
+            systems = {_system(host.facts, driver.precompiled) for host in part.hosts}
+            found.setdefault(driver.version, set()).update(systems)
+    return {"driver_systems": {version: sorted(systems) for version, systems in found.items()}} if found else {}
 
 
 def _system(facts: Mapping[str, Any] | None, precompiled: bool) -> str:

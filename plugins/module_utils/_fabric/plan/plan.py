@@ -84,7 +84,7 @@ def plan(
     check_matches(intent.thresholds, [rail["name"] for rail in written["rails"]], names, kinds=intent.tests["kinds"])
     groups_ = [Group(part.name, part.intent, one["rails"]) for part, (one, _table) in zip(parts, every)]
     written["objects"] = {**written["objects"], "policy": policies(groups_)}
-    written["operator"] = {**written["operator"], **driver_images.of_plan(intent, members)}
+    written["operator"] = {**written["operator"], **driver_images.of_plan(parts)}
     _check_fields(intent, written["objects"])
     return {
         **written,

@@ -12,6 +12,7 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._common.errors impo
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.releases import line_of
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.intent.role_variables import driver_problems
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.image_list import drivers
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.manifests import Chart, manifests
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
 
 TAG = "doca3.5.0-26.07-0.7.7.0-1"
@@ -148,3 +149,78 @@ def test_hosts_and_policy_agree(provider: str | None, enabled: Any, problem: str
 @pytest.mark.parametrize("fabric", [None, "text", {"operator": None}, {"operator": {"driver": 1}}])
 def test_a_fabric_that_cannot_be_read_is_no_matter_of_drivers(fabric: Any) -> None:
     assert driver_problems({}, fabric) == []
+
+
+CLASSES: dict[str, Any] = {"name": "b", "hosts": ["gpu-0002"], "supernet": "10.0.0.0/16", "profile": "host_device"}
+OTHER = "doca3.2.2-25.10-2.4.1.0-4"
+
+
+def of_classes(release: str, version: str | None = OTHER, **driver: Any) -> dict[str, Any]:
+    own = {"release": release, "driver": {"enabled": True, "version": TAG, **driver}}
+    classes = [{**CLASSES, **({"driver_version": version} if version else {})}]
+    return plan({"supernet": "192.168.0.0/16", "operator": own, "classes": classes}, fleet(2))
+
+
+@pytest.mark.parametrize(
+    "release", [release for release in RELEASES if (line := line_of(release)) and line.has("NicNodePolicy")]
+)
+def test_a_class_can_have_a_driver_of_another_version(release: str) -> None:
+    cluster, *nodes = of_classes(release, env={"A": "1"})["objects"]["policy"]
+    assert "ofedDriver" not in cluster["spec"]
+    found = [item["spec"]["ofedDriver"] for item in nodes]
+    assert [one["version"] for one in found] == [TAG, OTHER]
+    assert all(one["repository"] and one["env"] == [{"name": "A", "value": "1"}] for one in found)
+    for item in (cluster, *nodes):
+        check(RELEASES[release], item)
+
+
+def test_classes_with_one_version_have_one_driver() -> None:
+    for version in (None, TAG):
+        cluster, *nodes = of_classes("26.7.0", version)["objects"]["policy"]
+        assert cluster["spec"]["ofedDriver"]["version"] == TAG
+        assert not [item for item in nodes if "ofedDriver" in item["spec"]]
+
+
+def test_each_version_is_pulled_for_the_systems_of_its_hosts() -> None:
+    hosts = fleet(2)
+    for host, system in zip(hosts.values(), (("ubuntu", "24.04"), ("rhel", "9.4"))):
+        host["facts"]["os"] = {"id": system[0], "version": system[1], "name": "any"}
+    own = {"release": "26.7.0", "driver": {"enabled": True, "version": TAG}}
+    made = plan(
+        {"supernet": "192.168.0.0/16", "operator": own, "classes": [{**CLASSES, "driver_version": OTHER}]}, hosts
+    )
+    names = manifests(made, Chart())["images.txt"].splitlines()
+    repository = "nvcr.io/nvidia/mellanox/doca-driver"
+    assert [name for name in names if "doca-driver" in name] == [
+        f"{repository}:{OTHER}-rhel9.4-amd64",
+        f"{repository}:{TAG}-ubuntu24.04-amd64",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "driver", "message"),
+    [
+        (
+            "26.1.2",
+            OTHER,
+            {},
+            "classes[].driver_version: release line 26.1 of the network operator has one driver for all",
+        ),
+        (
+            "26.7.0",
+            OTHER,
+            {"enabled": False},
+            "classes[0].driver_version: has an effect with rdma_fabric.operator.driver",
+        ),
+        (
+            "26.7.0",
+            f"{OTHER}-rhel9.4-amd64",
+            {},
+            "classes[b].driver_version: doca3.2.2-25.10-2.4.1.0-4-rhel9.4-amd64 has",
+        ),
+    ],
+)
+def test_what_is_refused_of_classes(release: str, version: str, driver: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        of_classes(release, version, **driver)
+    assert message in str(caught.value)
