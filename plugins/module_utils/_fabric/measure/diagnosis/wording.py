@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...._common.reader import some
-from . import not_hardware
+from . import not_hardware, remedies
 from .causes import Cause, center
 from .components import PATHS, REMEDIES, Component, place_of
 from .pass_index import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Scope, label
@@ -225,6 +225,10 @@ def _place(scope: Scope, failures: Sequence[Failure]) -> str:
     return " ".join(name for name in (scope.host, rails) if name)
 
 
+def _remedy(cause: Cause, usual: str) -> str:
+    return remedies.remedy(cause.scope.host or "", [failure.reason for failure in cause.failures], usual)
+
+
 def _base_sentence(fleet: Fleet, cause: Cause) -> str:
     scope, failed = cause.scope, len(cause.failures)
     passed = fleet.passes[BASE, scope]
@@ -244,9 +248,10 @@ def _base_sentence(fleet: Fleet, cause: Cause) -> str:
         known = ", while tests within each rail passed" if inside else ""
         return f": none of {failed} tests {between}passed{known}: check the routing between rails"
     if scope.kind == "host":
-        return f": {few or 'no test passed on any rail'}{others}: check the host itself"
+        return f": {few or 'no test passed on any rail'}{others}: {_remedy(cause, 'check the host itself')}"
     if scope.kind == "port":
-        return f": {few or f'none of its {failed} tests passed'}{others}: check the host, NIC port and cable"
+        usual = "check the host, NIC port and cable"
+        return f": {few or f'none of its {failed} tests passed'}{others}: {_remedy(cause, usual)}"
     if scope.kind == "pair":
         chance = "; a single failure may be chance" if failed == 1 and not cause.failures[0].repeated else ""
         count = f"{failed} of {failed + passed} tests did not pass"

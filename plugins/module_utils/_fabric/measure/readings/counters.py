@@ -51,7 +51,7 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (HOST, "this port held the network up with pause frames: host or PCIe too slow", r"tx_pause_storm_\w+"),
     (HOST, "requests ended in errors", r"re(q|sp)_\w+|send_err|\w*constraint_errors|VL15_dropped"),
     (OTHER, "more counters increased than the tester lists", r"not_listed"),
-    (HOST, "other programs used the processors of the host: stop them and validate again", r"cpu_percent_of_others"),
+    (HOST, "other programs used the processors of the host", r"cpu_percent_of_others"),
     (HOST, "dropped by the network device", r"netdev_[rt]x_(dropped|(missed|fifo|over)_errors)"),
 )
 _MEANINGS = tuple((re.compile(pattern), kind, text) for kind, text, pattern in MEANINGS)
