@@ -913,7 +913,7 @@ show_switch() {
         # Extended counters first: of 64 bits, where the switch has them. Of this port sysfs has the others.
         errors "$@" -x "$lid" "$field"
         errors "$@" "$lid" "$field"
-        errors "$@" -x | while IFS= read -r line; do say "own_$line"; done
+        errors "$@" -x | sed "s/^/own_/"
         return 0
     done
 }
