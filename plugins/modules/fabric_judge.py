@@ -58,6 +58,7 @@ options:
     description:
       - Maximum number of seconds by which a slot exceeds the measurement in it, for startup, retries and guard time. Later passes use
         the time that clean tests needed, if that is less. Late or timed-out tests add one margin to the slot, up to three margins.
+      - With tests from GPU memory, 12 seconds are added to the margin for the start of CUDA.
     type: int
     default: 6
   only:

@@ -24,6 +24,50 @@ was changed and verified. **fixture**: files and outputs of that distribution, r
 states which. **unit**: logic only. Empty: no test.
 
 """
+FOOTER = """
+## What only a GPU machine could show
+
+No test of this project has run on a GPU. Facts, GPU and NIC pairs, schedule, slots, verdicts and reports are tested
+with facts of a server with 8 GPUs and 8 rails and with outputs that were written by hand after public formats.
+
+| subject | what is tested | what only a machine with GPUs, or with GPUs and RDMA NICs, could show |
+| --- | --- | --- |
+"""
+# Subject, what is tested, and what only a machine could show.
+WITHOUT_GPUS = (
+    (
+        "start of CUDA",
+        "slots of the tester follow a stand-in that needs 9 s to start",
+        "the time that 1 to 8 processes need, with and without the persistence mode of the driver; "
+        "whether 12 s are enough for the first slots",
+    ),
+    (
+        "perftest with CUDA",
+        "its help decides whether a host can be measured; messages of builds without CUDA are recorded",
+        "the lines that prove GPU memory and DMA-BUF, in each version; which packages of vendors have CUDA",
+    ),
+    (
+        "GPU memory beside host memory",
+        "expectation, schedule and finding",
+        "what PCIe ACS, the IOMMU and the BAR of the GPU really cost; that 0.97 of the rate is reached "
+        "behind a PCIe switch",
+    ),
+    (
+        "DMA-BUF, nvidia-peermem",
+        "the selection of role peer_memory by kernel, driver and RDMA stack",
+        "a registration of GPU memory by each",
+    ),
+    (
+        "tester image",
+        "the build script up to the call of the container engine",
+        "a build, and its size",
+    ),
+    (
+        "NCCL",
+        "the start of processes with MPICH and a stand-in of nccl-tests; log and output by hand; the report",
+        "nccl-tests, its log of transports, the bus bandwidth of each model",
+    ),
+)
 
 
 class Proof(NamedTuple):
@@ -69,7 +113,8 @@ def page(found: Iterable[Proof]) -> str:
         for role in sorted({role for role, _distribution in best})
     ]
     heads = [f"| role | {' | '.join(distributions)} |", f"| --- |{' --- |' * len(distributions)}"]
-    return HEADER + "\n".join([*heads, *rows]) + "\n"
+    lacking = [f"| {' | '.join(row)} |" for row in WITHOUT_GPUS]
+    return HEADER + "\n".join([*heads, *rows]) + "\n" + FOOTER + "\n".join(lacking) + "\n"
 
 
 if __name__ == "__main__":
