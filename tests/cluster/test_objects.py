@@ -17,6 +17,7 @@ from tests.unit.support.module_run import run
 from tests.unit.support.plan_factory import fleet
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.objects import finalizers
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 POOLS, NADS = "nv-ipam.nvidia.com/v1alpha1", "k8s.cni.cncf.io/v1"
@@ -82,6 +83,32 @@ def test_what_the_plan_no_longer_has_is_removed(
     assert not objects(1, "raw")["changed"]
     assert objects(2, "macvlan", state="absent")["changed"]
     assert left() == set()
+
+
+def test_networks_go_after_the_sriov_operator(
+    cluster: Fleet, line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """About 2 s: a teardown where nothing ends the finalizer of that operator, which is not there any more."""
+    monkeypatch.setenv("KUBECONFIG", f"{cluster.folder}/cluster/{hollow.ADMIN}.kubeconfig")
+    space = "sriov"
+    if not exists(cluster.api, f"/api/v1/namespaces/{space}"):
+        cluster.api.post("/api/v1/namespaces", {"metadata": {"name": space}})
+    made = models.objects_of(gallery.ENTRIES["sriov"], line, "default")["networks"]
+    networks = [item for item in made if item["kind"] == "SriovNetwork"]
+    for item in networks:
+        item["metadata"]["namespace"] = space
+    assert not run("fabric_objects", capsys, objects=networks).get("failed")
+    for item in networks:
+        path = f"{models.collection(item)}/{item['metadata']['name']}"
+        cluster.api.patch(path, {"metadata": {"finalizers": [finalizers.FINALIZER]}})
+        notes = {"k8s.v1.cni.cncf.io/resourceName": f"nvidia.com/{item['spec']['resourceName']}"}
+        meta = {"name": item["metadata"]["name"], "namespace": "default", "annotations": notes}
+        own = {"apiVersion": NADS, "kind": "NetworkAttachmentDefinition", "metadata": meta, "spec": {}}
+        cluster.api.post(models.collection(own), own)
+    found = run("fabric_objects", capsys, objects=networks, state="absent", timeout=60)
+    assert [one["action"] for one in found["objects"]] == ["delete"] * len(networks), found
+    assert cluster.api.get(f"/apis/{NADS}/namespaces/default/network-attachment-definitions")["items"] == []
+    assert not run("fabric_objects", capsys, objects=networks, state="absent")["changed"]
 
 
 def test_the_linter_reads_the_cluster(cluster: Fleet, line: str) -> None:

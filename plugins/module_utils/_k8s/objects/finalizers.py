@@ -31,9 +31,17 @@ def end(api: Api, items: Sequence[Mapping[str, Any]]) -> None:
             runs[space] = _runs(api, space)
         if not runs[space]:
             _remove_definition(api, live)
-            left = [one for one in live["metadata"]["finalizers"] if one != FINALIZER]
-            version = live["metadata"].get("resourceVersion")
-            api.merge(path, {"metadata": {"resourceVersion": version, "finalizers": left}})
+            _end(api, path, live["metadata"])
+
+
+def _end(api: Api, path: str, meta: Mapping[str, Any]) -> None:
+    left = [one for one in meta["finalizers"] if one != FINALIZER]
+    try:
+        api.merge(path, {"metadata": {"resourceVersion": meta.get("resourceVersion"), "finalizers": left}})
+    except ApiError as error:
+        # It has gone or changed meanwhile: then another client is at work on it, and what stays is waited for.
+        if error.status not in (404, 409):
+            raise
 
 
 def _held(api: Api, items: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -108,3 +108,21 @@ def test_finalizers_and_definitions_of_others_stay(cluster: FakeCluster, capsys:
     cluster.objects[DEFINITION]["metadata"]["annotations"] = {"k8s.v1.cni.cncf.io/resourceName": "nvidia.com/other"}
     assert "(finalizers example.com/hold)" in teardown(capsys)["msg"]
     assert DEFINITION in cluster.objects
+
+
+@pytest.mark.parametrize("code", [404, 409])
+def test_a_network_that_goes_meanwhile_is_no_error(
+    cluster: FakeCluster, capsys: Output, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """Another client was faster."""
+    send = cluster.send
+
+    def late(method: str, path: str, *args: Any, **named: Any) -> Any:
+        if method == "PATCH" and "/sriovnetworks/" in path:
+            cluster.objects.pop(NETWORK, None)
+            return status(code, "NotFound" if code == 404 else "Conflict", "it has changed")
+        return send(method, path, *args, **named)
+
+    monkeypatch.setattr(cluster, "send", late)
+    result = teardown(capsys)
+    assert not result.get("failed") and result["changed"]
