@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jinja2
+import pytest
 import yaml
 from tests.unit.support.real_play import ansible_playbook
 
@@ -100,3 +103,23 @@ def test_messages_are_well_formed_whatever_is_missing(tmp_path: Path) -> None:
     assert told == [lines for _file, _variables, lines in CASES]
     ends = [f"{case[4].format(remove=REMOVE)} Report: /r/report.html" for case in ENDS]
     assert said[len(CASES) :] == ends
+
+
+@pytest.mark.parametrize(
+    ("judged", "last"),
+    [
+        # The evaluation with the ports of the hosts; none, skipped since the run failed, or failed itself.
+        ({"done": True, "links": []}, "judged"),
+        (None, "step"),
+        ({"skipped": True}, "step"),
+        ({"msg": "an error"}, "step"),
+    ],
+)
+def test_the_last_step_of_pods_is_the_one_with_the_ports(judged: dict[str, Any] | None, last: str) -> None:
+    environment = jinja2.Environment()
+    environment.filters["ternary"] = lambda value, yes, no: yes if value else no
+    known = {"__rdma_validate_places": ["pod"], "__rdma_validate_pod_step": {"name": "step"}}
+    if judged is not None:
+        known["__rdma_validate_pod_judged"] = {"name": "judged", **judged}
+    (found,) = ast.literal_eval(environment.from_string(ROLE["__rdma_validate_steps"]).render(known))
+    assert found["name"] == last
