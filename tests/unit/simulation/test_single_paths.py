@@ -15,8 +15,8 @@ SPINE = Fault("spine", "rail0", group=0, index=1, factor=0.5)
 PATH = "one of several paths between them is bad. Look up on the switches which path packets with the UDP source port "
 
 
-def run(*faults: Fault, replayed: bool = False, **tests: Any) -> Measured:
-    return measured(Network(TREE, faults, 5), {"budget": "quick", "mode": "all_pairs", **tests}, replayed=replayed)
+def run(*faults: Fault, tree: Tree = TREE, replayed: bool = False, **tests: Any) -> Measured:
+    return measured(Network(tree, faults, 5), {"budget": "quick", "mode": "all_pairs", **tests}, replayed=replayed)
 
 
 def told(found: Measured) -> list[str]:
@@ -38,8 +38,30 @@ def test_one_slow_spine_is_a_path_by_its_labels() -> None:
         assert slow == {label: TREE.choice(*ends, 0xC000 | label, 0) == 1 for label in slow}
 
 
+def test_pairs_that_read_low_on_each_path_are_tested_no_further() -> None:
+    found = run(Fault("uplinks", "rail0", group=1, factor=0.5))
+    assert found.step.summary["diagnoses"] and not told(found)
+    texts = [text for one in found.step.summary["diagnoses"] for text in one["evidence"] if "single paths" in text]
+    assert texts and all("low on each of 6 single paths, so it is not one of several paths" in text for text in texts)
+    assert {len(result["paths"]) for result in single(found)} == {6}
+
+
+@pytest.mark.parametrize(("hosts", "leaf", "expected"), [(4, 4, False), (8, 8, True), (8, 4, False)])
+def test_only_hosts_that_may_be_on_several_switches(hosts: int, leaf: int, expected: bool) -> None:
+    # One direction of one pair is slow; without groups nobody knows where the hosts are.
+    class Slow(Network):
+        def _rate(self, sender: int, receiver: int, *rest: Any) -> tuple[float, Any]:
+            return 0.5 if (sender, receiver) == (0, 1) else 1.0, ()
+
+    found = measured(Slow(Tree(hosts=hosts, rails=1, levels=1 if leaf == hosts else 2, leaf=leaf)), {})
+    assert found.step.summary["verdict"] == "fail"
+    assert bool(single(found)) is expected
+
+
 def test_a_replayed_run_takes_the_same_paths() -> None:
-    one, other = run(SPINE), run(SPINE, replayed=True)
+    tree = Tree(hosts=8, rails=1, levels=2, leaf=4, spines=4)
+    one, other = run(SPINE, tree=tree), run(SPINE, tree=tree, replayed=True)
+    assert single(one)
     assert one.step.results == other.step.results and told(one) == told(other)
 
 

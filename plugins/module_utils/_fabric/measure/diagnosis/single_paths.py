@@ -15,7 +15,7 @@ from ..schedule.schedule import label
 Result = Mapping[str, Any]
 # Chance must be less likely to put all low readings on the same paths, and none on the others.
 _SELDOM = 0.01
-# A path of its own needs so many readings.
+# There must be so many paths, and readings of each if they differ.
 _LEAST = 2
 # What also fails by single paths may still be a port.
 _LABEL = "flow label"
@@ -25,7 +25,7 @@ _OF_PORTS = ("host", "port", "direction")
 def tell(result: Result) -> tuple[bool, str]:
     """Return whether single paths of a result are bad and others not, and what its readings show, "" if nothing."""
     counts = _counts(result.get("paths", ()))
-    if not counts or min(total for _low, total in counts.values()) < _LEAST:
+    if len(counts) < _LEAST:
         return False, ""
     low, total = (sum(column) for column in zip(*counts.values()))
     bad = [path for path, (own, _total) in counts.items() if own]
@@ -36,6 +36,8 @@ def tell(result: Result) -> tuple[bool, str]:
         return False, f"{pair}: none of {total} readings on {len(counts)} single paths is low"
     if low == total:
         return False, f"{pair}: low on each of {len(counts)} single paths, so it is not one of several paths"
+    if min(total for _low, total in counts.values()) < _LEAST:
+        return False, ""
     whole = all(own == counts[path][1] for path, (own, _total) in counts.items() if own)
     if whole and _chance([one for _low, one in counts.values()], low) <= _SELDOM:
         return True, (

@@ -24,6 +24,8 @@ from .verdict import view_of
 Results = list[dict[str, Any]]
 # What reads low among the last tests of suspects is measured once or twice more.
 _MOST_FOLLOW_UPS = 8
+# Passes of single paths: each once, then those that differ.
+_MOST_PROBES = 2
 
 
 @dataclass
@@ -49,9 +51,9 @@ class Course:
     # Rounds for suspects alone that were played, and passes of them.
     followed: int = 0
     follow_ups: int = 0
-    # The last pass that was absorbed, and whether single paths were tested.
+    # The last pass that was absorbed, and how often single paths were tested.
     number: int = 0
-    probed: bool = False
+    probed: int = 0
     what: str = ""
     played: int = 0
     clock: timing.Timing = field(default_factory=timing.Timing)
@@ -154,12 +156,14 @@ def _follow_up(course: Course) -> list[Round]:
 
 
 def _probe(course: Course) -> list[Round]:
-    """Return rounds of single paths between hosts that read low, within the budget of suspects; once."""
+    """Return rounds of single paths between hosts that read low, within the budget of suspects; twice at most."""
     state, left = course.state, budgets.more(course.state.tests, len(course.names)) - course.followed
-    if course.probed or left <= 0:
+    if course.probed >= _MOST_PROBES or left <= 0:
         return []
-    course.probed = True
+    course.probed += 1
     found = path_probe.planned(state, _judged(course), view_of(state.plan, state.tests), left=left)
+    if not found:
+        course.probed = _MOST_PROBES
     number = course.number + 1
     for at, (_round, paths) in enumerate(found):
         state.chosen.update({(number, at, test): path for test, path in paths.items()})

@@ -26,22 +26,34 @@ ROUNDS = 18
 _PATHS = 6
 _KNOWN = 4
 _PAIRS = 2
+# Where groups are not known, as many hosts may have more than one switch.
+_SEVERAL_SWITCHES = 8
 
 
 def planned(
     state: State, results: Sequence[Result], view: View, *, left: int
 ) -> list[tuple[Round, dict[Measurement, Paths]]]:
-    """Return up to ``left`` rounds, each with the paths of its tests; [] where nothing reads low or can be chosen."""
+    """Return up to ``left`` rounds, each with the paths of its tests; [] where nothing reads low or can be chosen.
+
+    The first time each path once. After that those of tests on which some paths read low and some do not.
+    """
     if left <= 0 or not can_choose(state) or asked_exchange(state) == "cm":
         return []
-    pairs = {test: _paths(state, test, result) for test, result in _pairs(state, results, view)}
-    orders = {test: list(_order(state, test, paths)) for test, paths in pairs.items()}
+    again = bool(state.probes)
+    found = _mixed(results) if again else _pairs(state, results, view)
+    orders = {test: list(_order(state, test, _paths(state, test, result), again=again)) for test, result in found}
     rounds = []
     for at in range(ROUNDS):
         now = {test: order[at] for test, order in orders.items() if at < len(order)}
         for turn in schedule.repeat(now, state.tests):
             rounds.append((turn, {test: now[test] for test in turn}))
     return rounds[:left]
+
+
+def _mixed(results: Sequence[Result]) -> Iterator[tuple[Measurement, Result]]:
+    for result in results:
+        if {"pass", "fail"} <= {row["verdict"] for row in result.get("paths", ())}:
+            yield subject(result), result
 
 
 def _pairs(state: State, results: Sequence[Result], view: View) -> Iterator[tuple[Measurement, Result]]:
@@ -53,10 +65,17 @@ def _pairs(state: State, results: Sequence[Result], view: View) -> Iterator[tupl
                 partners.setdefault((host, rail), set()).add(peer)
     busy: set[tuple[str, str]] = set()
     counts: dict[str, int] = {}
-    for result in sorted(_low(results, view), key=lambda one: (-_between(one, view), -readings(one)[0], subject(one))):
+    hosts = {host for host, _rail in partners}
+    for result in sorted(_low(results, view), key=lambda one: (-readings(one)[0], subject(one))):
         test, ends = subject(result), set(ends_of(result))
         works = all(partners.get(end, set()) - {test.client, test.server} for end in ends)
-        if not works or ends & busy or counts.get(test.rail, 0) >= _PAIRS or not _usable(state, test):
+        if (
+            not works
+            or not _may_part(result, view, len(hosts))
+            or ends & busy
+            or counts.get(test.rail, 0) >= _PAIRS
+            or not _usable(state, test)
+        ):
             continue
         busy |= ends
         counts[test.rail] = counts.get(test.rail, 0) + 1
@@ -71,7 +90,10 @@ def _low(results: Sequence[Result], view: View) -> list[Result]:
     return list({subject(result): result for result in found}.values())
 
 
-def _between(result: Result, view: View) -> bool:
+def _may_part(result: Result, view: View, hosts: int) -> bool:
+    """Return whether there may be several paths between two hosts: none inside a group, or in a small fabric."""
+    if not view.homes:
+        return hosts >= _SEVERAL_SWITCHES
     homes = [view.homes.get(result[side], "") for side in ("client", "server")]
     return homes[0] != homes[1]
 
@@ -95,9 +117,9 @@ def _paths(state: State, test: Measurement, result: Result) -> list[Paths]:
     return [Paths((label,)) for label in list(tried)[:_PATHS]]
 
 
-def _order(state: State, test: Measurement, paths: Collection[Paths]) -> Iterator[Paths]:
-    """Yield the paths again and again, each time in another order: tests of other pairs then meet others of them."""
+def _order(state: State, test: Measurement, paths: Collection[Paths], *, again: bool) -> Iterator[Paths]:
+    """Yield each path, or those ``again``, each time in another order: other pairs then meet others of them."""
     named = {str(path): path for path in paths}
-    for turn in range(ROUNDS // len(named)):
+    for turn in range(1, ROUNDS // len(named)) if again else (0,):
         seed = number_of(state.tests["seed"], test, (0, turn))
         yield from (named[name] for name in shuffled(named, seed))

@@ -48,8 +48,14 @@ def six(first: str, second: str = "ppp", **change: Any) -> dict[str, Any]:
      "h1 to h2 rail0 write_bw: 4 of 18 readings on 6 single paths are low, not always on the same path"),
     (result({path: "fff" for path in range(6)}), False,
      "h1 to h2 rail0 write_bw: low on each of 6 single paths, so it is not one of several paths"),
-    # Too few readings of a path show nothing.
+    # One reading of each path shows what is the same on all; where they differ, it shows nothing.
+    (result({path: "p" for path in range(6)}), False,
+     "h1 to h2 rail0 write_bw: none of 6 readings on 6 single paths is low"),
+    (result({path: "f" for path in range(6)}), False,
+     "h1 to h2 rail0 write_bw: low on each of 6 single paths, so it is not one of several paths"),
+    (result({path: "p" if path else "f" for path in range(6)}), False, ""),
     (six("fnn"), False, ""),
+    (result({1: "fff"}), False, ""),
     (result({1: "nnn"}), False, ""),
     (result({}), False, ""),
     # Of two paths chance puts three low readings on one of them in a tenth of runs.
