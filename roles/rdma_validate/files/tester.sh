@@ -745,10 +745,15 @@ ports_after() {
             return
         fi
         case $name in
+        =*) member=${name#=} ;;
         *_bytes: | *_bytes_pri?: | *_pause_duration: | *_corrected_bits*)
             grown=$list
             list=$amounts
             grew "${name%:}" "$before" "$line"
+            # Of a bond also which member carried them.
+            case $links:$name in
+            *" "*:*_bytes: | *" "*:*_bytes_pri?:) grew "member_${member}_${name%%_*}_bytes" "$before" "$line" ;;
+            esac
             amounts=$list
             list=$grown
             ;;

@@ -747,6 +747,26 @@ def test_a_bond_counts_through_its_members(bench: Bench) -> None:
     assert counters == {"netdev_rx_crc_errors": 5, "netdev_carrier_down_count": 1, "rx_prio3_pause": 13}
 
 
+# Bytes of both members in two priorities. Each call after the first two has more.
+BYTES = """#!/bin/sh
+read -r calls 2>/dev/null <"$STUB_OUT.ethtool"
+echo $((${calls:-0} + 1)) >"$STUB_OUT.ethtool"
+case $2.${calls:-0} in ens1f0.0) bytes=1000 ;; ens1f1.1) bytes=2000 ;; ens1f0.*) bytes=1700 ;; *) bytes=2300 ;; esac
+printf '     %s\n' "tx_prio3_bytes: $bytes" "tx_prio0_bytes: $bytes" "rx_prio3_bytes: 5"
+"""
+
+
+def test_the_bytes_of_each_member_of_a_bond(bench: Bench) -> None:
+    write(bench.folder / "bin/ethtool", BYTES, 0o755)
+    net = bench.sys / "class/net"
+    write(net / "rail0/bonding/slaves", "ens1f0 ens1f1\n")
+    for name in ("ens1f0", "ens1f1"):
+        (net / name / "device/driver/module/drivers/pci:mlx5_core").mkdir(parents=True)
+    amounts = parse_batch(bench.play(line(0)), 1).runs[0, "rail0", PEER].amounts
+    members = {"member_ens1f0_tx_bytes": 1400, "member_ens1f1_tx_bytes": 600}
+    assert amounts == {"tx_prio3_bytes": 1000, "tx_prio0_bytes": 1000, **members}
+
+
 # A member of a bond whose statistics cannot be read the second time, or end early then.
 MEMBERS = """#!/bin/sh
 read -r calls 2>/dev/null <"$STUB_OUT.ethtool"

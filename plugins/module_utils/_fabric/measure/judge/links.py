@@ -11,7 +11,7 @@ from ...intent.tests import STARS
 from ...plan import link_findings
 from ..readings.port_state import Ports, before_and_after
 from ..readings.tester_log import Evidence
-from . import host_ports, port_health, transceivers
+from . import bond_members, host_ports, port_health, transceivers
 from .session import State
 
 
@@ -25,6 +25,7 @@ def find(state: State, evidence: Evidence, *, playing: bool) -> list[dict[str, A
         return found
     seen = _seen(state, evidence)
     counted = [] if playing else port_health.findings(state.tests, state.ports, stars=state.mode in STARS)
+    counted += [] if playing else bond_members.findings(state.plan, state.ports)
     return [*found, *counted, *transceivers.findings(*seen, rails=state.rails, known=counted)]
 
 
@@ -38,7 +39,7 @@ def conclude(state: State, evidence: Evidence) -> list[str]:
     seen = _seen(state, evidence)
     if evidence.ports:
         host_ports.add(state.ports, *seen)
-    return transceivers.told(*seen)
+    return [*bond_members.proofs(state.plan, state.ports), *transceivers.told(*seen)]
 
 
 def _seen(state: State, evidence: Evidence) -> tuple[Mapping[str, Ports], Mapping[str, Ports]]:

@@ -48,6 +48,8 @@ def described() -> dict[str, str]:
 def play(low: Any, most: int = 30, **options: Any) -> tuple[list[list[Side]], Step]:
     """Play a run in which the sides of a test for which ``low`` is true read low; return who played in each pass."""
     tests, cpu = options.pop("tests", {}), options.pop("cpu", {})
+    made = plan(**tests)
+    made["rails"][0].update(options.pop("rail0", {}))
     passes: list[Pass] = []
     told = []
     hosts = {
@@ -55,7 +57,7 @@ def play(low: Any, most: int = 30, **options: Any) -> tuple[list[list[Side]], St
         for name in HOSTS
     }
     while len(passes) < most:
-        found = step(plan(**tests), "host", Evidence(described(), {}, tuple(passes)), hosts=hosts, **options)
+        found = step(made, "host", Evidence(described(), {}, tuple(passes)), hosts=hosts, **options)
         if found.done:
             return told, found
         sides = [(name, *line.split()[1:4]) for name, own in found.lines.items() for line in own[:-1]]
@@ -210,3 +212,13 @@ def test_a_reading_that_passes_counts_and_the_limit_is_a_finding() -> None:
         ("gpu-2", "rail0", "throttled", "30%"),
         ("gpu-2", "rail1", "throttled", "30%"),
     ]
+
+
+def test_a_member_of_a_bond_that_carries_nothing_is_a_finding() -> None:
+    counted = {name: "amounts member_eth4_tx_bytes=+122000000000 member_eth4_rx_bytes=+122000000000" for name in HOSTS}
+    other = " member_eth5_tx_bytes=+9000000000 member_eth5_rx_bytes=+9000000000"
+    lines = {name: f"{text}{'' if name == 'gpu-3' else other}\n" for name, text in counted.items()}
+    _told, end = play(lambda *_any: False, rail0={"members": ["eth4", "eth5"]}, cpu=lines)
+    assert end.schedule["traffic"] == ["rail0: all members of the bond carried tests at 5 of 6 ports"]
+    assert [(one["host"], one["rail"], one["kind"]) for one in end.links] == [("gpu-3", "rail0", "members")] * 2
+    assert end.summary["verdict"] == "pass"
