@@ -437,6 +437,20 @@ def state(status: Mapping[str, Any], desired: str = "Idle") -> Any:
     return breaks
 
 
+@contextmanager
+def no_daemon(operator: Operator, made: Mapping[str, Any]) -> Iterator[None]:
+    """The image of the daemon cannot be pulled, and no node gets any further."""
+    paths = [f"{STATES}/{name}/status" for name in operator.cluster.hosts]
+    with image(sriov.DAEMON, "registry.invalid/daemon:none")(operator, made):
+        for path in paths:
+            operator.cluster.api.patch(path, {"status": {"syncStatus": "InProgress"}})
+        try:
+            yield
+        finally:
+            for path in paths:
+                operator.cluster.api.patch(path, {"status": {"syncStatus": "Succeeded"}})
+
+
 def reboots(operator: Operator, ends: threading.Event) -> None:
     """The operator reboots the third node again and again."""
     for number in range(1000):
@@ -656,6 +670,14 @@ FAULTS = [
         "policy",
         no_state,
         ("Node gpu-0003: the SR-IOV operator has no state of it; check that its config daemon runs on the node",),
+    ),
+    Fault(
+        "daemon whose image cannot be pulled",
+        "sriov_external",
+        "policy",
+        no_daemon,
+        (f"pod {sriov.DAEMON}-*: ImagePullBackOff of registry.invalid/daemon:none: Back-off pulling image",),
+        early=True,
     ),
     Fault(
         "node whose daemon failed",
