@@ -1124,10 +1124,11 @@ options:
             type: int
           memory:
             description:
-              - "Memory that is sent. C(cuda) uses the GPU nearest to each rail's port, through DMA-BUF or the peer memory module; a rail without
-                a GPU is no_data and never measured from host memory. For pods, see resources of testers. Default: C(host)."
+              - "Memory that is sent. C(cuda) uses the GPU nearest to each rail's port, through DMA-BUF, the peer memory module, or DMA-BUF with
+                the data direct function of the NIC; a rail without a GPU is no_data and never measured from host memory. For pods, see resources
+                of testers. Default: C(host)."
             type: str
-            choices: ["host", "cuda:dmabuf", "cuda:peermem"]
+            choices: ["host", "cuda:dmabuf", "cuda:peermem", "cuda:data_direct"]
           compare_host_memory:
             description:
               - "With GPU memory: measure each port once more from host memory, as client and as server, for each kind. The report shows both side

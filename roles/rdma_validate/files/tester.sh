@@ -630,6 +630,7 @@ probe_perftest() {
     word=${help#*--flow_label=}
     case $labels.${word%%[!<a-z0-9,]*} in one.*,*) labels=list ;; esac
     case $help in
+    *--use_cuda_dmabuf*--use_data_direct* | *--use_data_direct*--use_cuda_dmabuf*) cuda=data_direct ;;
     *--use_cuda_dmabuf*) cuda=dmabuf ;;
     *--use_cuda_bus_id*) cuda=peermem ;;
     *--report_gbits*) cuda=none ;;
@@ -981,6 +982,7 @@ asked_of() {
         -R | --rdma_cm) exchange=cm ;;
         --use_cuda | --use_cuda=* | --use_cuda_bus_id | --use_cuda_bus_id=*) memory=cuda:peermem ;;
         --use_cuda_dmabuf) memory=cuda:dmabuf ;;
+        --use_data_direct) memory=cuda:data_direct ;;
         esac
     done
     while [ $# -gt 1 ]; do
@@ -1396,7 +1398,7 @@ is_test() {
 are_options() {
     while [ $# -gt 0 ]; do
         case $1 in
-        -F | -b | -R | --report_gbits | --use_hugepages | --use_cuda_dmabuf) ;;
+        -F | -b | -R | --report_gbits | --use_hugepages | --use_cuda_dmabuf | --use_data_direct) ;;
         -c) [ "${2:-}" = RC ] && shift ;;
         -[qstDfmInxST]) is_number "${2:-}" && shift ;;
         --tclass=* | --use_cuda=* | --pkey_index=* | --dlid=*) is_number "${1#*=}" ;;

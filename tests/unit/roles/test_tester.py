@@ -444,6 +444,7 @@ def test_options_of_perftest_are_probed(bench: Bench, text: str, version: str, b
             "peermem",
         ),
         ("      --report_gbits\n      --use_cuda_bus_id=<cuda full BUS id>\n      --use_cuda_dmabuf", "dmabuf"),
+        ("  --report_gbits\n  --use_cuda_bus_id=<B>\n  --use_cuda_dmabuf\n  --use_data_direct", "data_direct"),
     ],
 )
 def test_whether_perftest_can_use_gpu_memory_is_probed(bench: Bench, text: str, cuda: str) -> None:
@@ -518,6 +519,7 @@ def test_the_controllers_options_are_known(bench: Bench) -> None:
     tests = {"mtu": 4096, "rdma_cm": True, "inline": 0, "traffic_class": 106, "directions": "together"}
     ib_options = ib_port.options({"gid": "0", "pkeys": "3:0x8001"}, 1, grh=True, level=15)
     more = ({}, {"hugepages": True, "rdma_cm": False}, {"memory": "cuda:dmabuf"}, {"memory": "cuda:peermem"})
+    more += ({"memory": "cuda:data_direct"},)
     lines = [
         f"{number} rail0 client {PEER} 18500 {kind} {perftest_args({**tests, **one}, kind, 0, gpu=gpu)} {ib_options}"
         f" --bind_source_ip=10.0.0.1 {'--dlid=33' if number % 2 else '--flow_label=1,16383'}"
@@ -821,6 +823,7 @@ def test_amounts_and_what_was_sent_again_always_fit(bench: Bench) -> None:
         ("-R", "cm", "host"),
         ("--use_cuda_bus_id=0000:1b:00.0", "plain", "cuda:peermem"),
         ("--use_cuda=0 --use_cuda_dmabuf -R", "cm", "cuda:dmabuf"),
+        ("--use_cuda_bus_id=0000:1b:00.0 --use_cuda_dmabuf --use_data_direct", "plain", "cuda:data_direct"),
     ],
 )
 def test_the_frame_says_what_was_asked(bench: Bench, args: str, exchange: str, memory: str) -> None:

@@ -34,12 +34,12 @@ KEYS = frozenset(
     remaining resolved now trend written size switch run scope versions id folder started ended endpoints subset
     only limit resumed image host_network machine_id kernel perftest version drivers release collection cluster
     fault unmeasured paths levels traffic group peer_group sensitivity pkey
-    gpu_memory low finding
+    gpu_memory low finding nccl collective expected_from transports left_out
     """.splitlines()
     for word in line.split()
 )
 # Below these stand names that are not ours: counters, hosts, programs.
-FREE = frozenset(("hosts", "counters", "context", "lateness"))
+FREE = frozenset(("hosts", "counters", "context", "lateness", "left_out", "transports"))
 # So much of what a query gave is shown.
 SHOWN = 400
 

@@ -367,7 +367,7 @@ FABRIC: dict[str, Any] = {
             "mtu": {"type": "int", "choices": [256, 512, 1024, 2048, 4096]},
             "latency_size": {"type": "int"},
             "latency_iterations": {"type": "int"},
-            "memory": {"type": "str", "choices": ["host", "cuda:dmabuf", "cuda:peermem"]},
+            "memory": {"type": "str", "choices": ["host", "cuda:dmabuf", "cuda:peermem", "cuda:data_direct"]},
             "compare_host_memory": {"type": "bool"},
             "hugepages": {"type": "bool"},
             "inline": {"type": "int"},

@@ -29,7 +29,10 @@ AUTO = "auto"
 # How switches spread packets over parallel paths: the packets of a flow on one of them, or each on any.
 HASH, ADAPTIVE = "hash", "adaptive"
 DIRECTIONS = ("swap", "together", "one")
-MEMORY = ("host", "cuda:dmabuf", "cuda:peermem")
+DATA_DIRECT = "cuda:data_direct"
+MEMORY = ("host", "cuda:dmabuf", "cuda:peermem", DATA_DIRECT)
+# Those that use DMA-BUF.
+DMABUF = ("cuda:dmabuf", DATA_DIRECT)
 
 DEFAULTS: Mapping[str, Any] = {
     "mode": "auto",

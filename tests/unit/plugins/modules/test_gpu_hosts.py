@@ -23,7 +23,7 @@ def facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     """Two servers alike, but for their names, machines and MAC addresses."""
     host = sysfs_tree.materialise("gpu-server-8-rails", tmp_path / "host", monkeypatch)
     host.idle()
-    first = run("rdma_facts", capsys, **host.options())["ansible_facts"]["rdma"]
+    first = run("rdma_facts", capsys, False, **host.options())["ansible_facts"]["rdma"]
     second = json.loads(json.dumps(first))
     second.update(machine_id=first["machine_id"][::-1], hostname=HOSTS[1])
     for port in second["ports"]:
@@ -68,7 +68,7 @@ def test_each_end_uses_the_gpu_behind_the_switch_of_its_nic(
     for name in HOSTS:
         (tmp_path / "describe" / f"{name}.log").write_text(described(plan, name))
     judge = {"plan": plan, "where": "host", "evidence": str(tmp_path)}
-    step = run("fabric_judge", capsys, **judge)
+    step = run("fabric_judge", capsys, False, **judge)
     # CUDA has 12 s to start; all of it is announced.
     assert (step["slot"], step["seconds"]) == (28, 28 * step["rounds"])
     played = 0
@@ -83,7 +83,7 @@ def test_each_end_uses_the_gpu_behind_the_switch_of_its_nic(
                 assert gpu in ([], [plan["gpus"][line.split()[1]][name]["bdf"]])
             frames = [frame(line, 0, *answer(line)) for line in lines[:-1]]
             (folder / f"{name}.log").write_text(tester_logs.log(step["pass"], lines, frames))
-        step = run("fabric_judge", capsys, **judge)
+        step = run("fabric_judge", capsys, False, **judge)
     assert played and step["summary"]["verdict"] == "pass", step["summary"]["diagnoses"]
     parts = {"results": step["results"], "schedule": [step["schedule"]], "diagnoses": step["summary"]["diagnoses"]}
     run("fabric_report", capsys, plan=plan, path=str(tmp_path / "report"), **parts)

@@ -11,12 +11,9 @@ from .session import State, described, gpu_of, partitions
 
 _NO_CONTROL = "its tester found no IPv4 address of the default route"
 _BARE = "a port without an IPv4 address"
-# By how perftest can use GPU memory, as its help shows, and the memory of a test: what it lacks.
-_LACKS = {
-    ("none", "cuda:dmabuf"): "CUDA",
-    ("none", "cuda:peermem"): "CUDA",
-    ("peermem", "cuda:dmabuf"): "DMA-BUF for GPUs",
-}
+# How perftest can use GPU memory, as its help shows; each includes those before it.
+_CUDA = ("none", "peermem", "dmabuf", "data_direct")
+_LACKS = {"peermem": "CUDA", "dmabuf": "DMA-BUF for GPUs", "data_direct": "data direct"}
 
 
 def blocked(state: State, test: Measurement) -> str:
@@ -84,10 +81,18 @@ def _new_flaw(state: State, test: Measurement, name: str, *, rail: str) -> str:
         return f"{name} {rail}: {flaw}"
     if test.memory != "host" and not gpu_of(state, test, name, rail=rail):
         return f"{name} {rail}: the facts name no GPU for it, and {test.memory} is asked for"
-    lacks = _LACKS.get((endpoint.host.get("cuda", "-"), test.memory))
+    lacks = _cuda_lacks(endpoint.host.get("cuda", "-"), test.memory)
     if lacks:
         return f"{name}: its perftest {endpoint.host['perftest']} is built without {lacks}, which {test.memory} needs"
     return ""
+
+
+def _cuda_lacks(has: str, memory: str) -> str:
+    """Return what perftest lacks for a memory, "" for nothing; ``has``: how it can use GPU memory, "-": not known."""
+    if memory == "host" or has not in _CUDA:
+        return ""
+    needed = _CUDA[1 : _CUDA.index(memory.rpartition(":")[2]) + 1]
+    return next((_LACKS[one] for one in needed if _CUDA.index(one) > _CUDA.index(has)), "")
 
 
 def _address_flaw(state: State, name: str, rail: str) -> str:

@@ -69,7 +69,9 @@ _HOST: Mapping[str, Type] = {
     "online": _CPU_LIST,
     "allowed": _CPU_LIST,
     "quota": optional(matching(re.compile(r"[0-9]{1,6}\.[0-9]{2}"), "a number of CPUs"), "-"),
-    "cuda": optional(matching(re.compile("none|peermem|dmabuf"), "none, peermem or dmabuf"), "-"),
+    "cuda": optional(
+        matching(re.compile("none|peermem|dmabuf|data_direct"), "none, peermem, dmabuf or data_direct"), "-"
+    ),
 }
 
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from ...intent.tests import DMABUF
+
 # From this lateness on, in seconds, a tester leaves a round out, and its client's delay no longer makes up for it.
 MISSED = 1.0
 # The least lateness that matters, in seconds: of a host that missed a round in the same minutes.
@@ -129,7 +131,7 @@ class Run(NamedTuple):
     ``counters``: name to growth. ``amounts``: the same of what grows on a healthy port too, such as bytes by priority,
     and of the CPU limit of the tester (tester_cpu.py); ``unread``: why there are none of the port. ``link``: rate,
     state, carrier, mtu, pcie after the test, ``link_before`` the same before it, only when it differs. ``exchange``:
-    "cm" or "plain". ``memory``: "host", "cuda:dmabuf" or "cuda:peermem", as it was asked for.
+    "cm" or "plain". ``memory``: "host" or a kind of GPU memory, as it was asked for.
     """
 
     rc: int
@@ -288,7 +290,7 @@ def memory_missing(run: Run) -> str:
         return f"{asked}perftest measured the host's: {other.group()}"
     if not _GPU_BUFFER.search(run.text):
         return f"{asked}perftest does not report that it used it"
-    if run.memory == "cuda:dmabuf" and _DMABUF not in run.text:
+    if run.memory in DMABUF and _DMABUF not in run.text:
         return f"{asked}perftest does not report that it used DMA-BUF"
     return ""
 

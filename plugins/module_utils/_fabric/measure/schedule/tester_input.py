@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...intent.kinds import KINDS, USUAL
-from ...intent.tests import PORT_CYCLE, complete
+from ...intent.tests import DATA_DIRECT, DMABUF, PORT_CYCLE, complete
 from ...plan.traffic import byte_of
 from ..readings.exchange import exchange_args
 
@@ -61,7 +61,8 @@ def perftest_args(tests: Mapping[str, Any], kind: str = USUAL, size: int = 0, *,
     args += ["--use_hugepages"] if tests["hugepages"] else []
     # perftest refuses DMA-BUF when it stands before the GPU.
     args += [f"--use_cuda_bus_id={gpu}"] if gpu else []
-    args += ["--use_cuda_dmabuf"] if gpu and tests["memory"] == "cuda:dmabuf" else []
+    args += ["--use_cuda_dmabuf"] if gpu and tests["memory"] in DMABUF else []
+    args += ["--use_data_direct"] if gpu and tests["memory"] == DATA_DIRECT else []
     return " ".join(str(arg) for arg in args)
 
 

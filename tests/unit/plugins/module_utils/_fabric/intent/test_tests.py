@@ -41,7 +41,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"sizes": [4096, 4096]}, "sizes: an item is listed twice. Set repeats to measure it several times"),
     ({"sizes": [4096, "1M"]}, 'sizes: expected whole numbers from 2 to 1073741824, found "1M" (text) in it'),
     ({"sizes": [True]}, "sizes: expected whole numbers from 2 to 1073741824, found true (true or false) in it"),
-    ({"memory": "cuda"}, 'memory: expected one of host, cuda:dmabuf, cuda:peermem, found "cuda" (text)'),
+    (
+        {"memory": "cuda"},
+        'memory: expected one of host, cuda:dmabuf, cuda:peermem, cuda:data_direct, found "cuda" (text)',
+    ),
     (
         {"memory": "cuda:dmabuf", "kinds": ["write_lat"]},
         "kinds: write_lat cannot use memory cuda:dmabuf. Use read_lat or send_lat, or set memory: host",

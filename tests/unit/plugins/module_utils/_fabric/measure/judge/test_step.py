@@ -754,6 +754,9 @@ def test_slots_have_room_for_the_start_of_cuda_until_it_is_known() -> None:
         ("cuda:dmabuf", "none", "CUDA"),
         ("cuda:peermem", "none", "CUDA"),
         ("cuda:dmabuf", "peermem", "DMA-BUF for GPUs"),
+        ("cuda:data_direct", "peermem", "DMA-BUF for GPUs"),
+        ("cuda:data_direct", "dmabuf", "data direct"),
+        ("cuda:data_direct", "data_direct", ""),
         ("cuda:peermem", "peermem", ""),
         ("cuda:dmabuf", "dmabuf", ""),
         # Its help did not come: perftest itself will tell.

@@ -66,6 +66,7 @@ def test_perftest_args(change: dict[str, Any], kind: str, expected: str) -> None
         # The order counts: perftest refuses DMA-BUF before the GPU.
         ("cuda:dmabuf", f"{BASIC} --use_cuda_bus_id=0000:1b:00.0 --use_cuda_dmabuf"),
         ("cuda:peermem", f"{BASIC} --use_cuda_bus_id=0000:1b:00.0"),
+        ("cuda:data_direct", f"{BASIC} --use_cuda_bus_id=0000:1b:00.0 --use_cuda_dmabuf --use_data_direct"),
     ],
 )
 def test_gpu_memory(memory: str, expected: str) -> None:
