@@ -1,11 +1,14 @@
-"""Faults under which links stay up: each is named as what it is, and nothing healthy is. Each
-run takes two to three minutes on a quiet machine; `make soak` plants more."""
+"""Faults under which links stay up: each is named as what it is, and nothing healthy is.
+
+A run takes two to three minutes on a quiet machine, six on a busy one; `make soak` plants more faults.
+"""
 
 from __future__ import annotations
 
 from tests.scenario import HOSTS, touching, verdicts
 from tests.scenario.state import leftovers
 from tests.scenario.told import Judged, measured
+
 
 def right(seen: dict[str, Judged]) -> dict[str, str]:
     """The sentence of each fault, if all are named and nothing else is."""
