@@ -8,6 +8,7 @@ All other tests leave such a link to one rail in each direction, so nothing else
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from ...intent.kinds import KINDS
@@ -72,7 +73,35 @@ def rows(state: State) -> list[dict[str, Any]]:
 
     Each is {client, server, rails, test, value, expected, verdict, text}.
     """
-    return [_row(state, own) for own in state.together.values()]
+    found = [_row(state, own) for own in state.together.values()]
+    return _without_slow_ports(state, found) if any(row["verdict"] == verdict.FAIL for row in found) else found
+
+
+def _without_slow_ports(state: State, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows as no_data where a port was too slow alone as well: that says nothing about the link."""
+    best: dict[tuple[str, ...], float] = {}
+    for test, attempts in state.attempts.items():
+        if not test.peer_rail and not test.star:
+            values = [attempt.sample.value for attempt in attempts if attempt.sample]
+            for key in _sides(test) if values else ():
+                best[key] = max(best.get(key, 0.0), *values)
+    for row, own in zip(found, state.together.values()):
+        slow = [
+            f"{key[0]} {test.rail}"
+            for test, _attempt in own
+            for key in _sides(test)
+            if best.get(key, inf) < (expectation_of(state, test).least or 0.0)
+        ]
+        if row["verdict"] == verdict.FAIL and slow:
+            row["verdict"] = verdict.NO_DATA
+            row["text"] += f"; {' and '.join(dict.fromkeys(slow))} too slow alone as well"
+    return found
+
+
+def _sides(test: Measurement) -> tuple[tuple[str, ...], ...]:
+    """Return what a test measures on each side alone."""
+    same = (test.rail, test.kind, test.memory)
+    return (test.client, "client", *same), (test.server, "server", *same)
 
 
 def _row(state: State, own: Group) -> dict[str, Any]:

@@ -37,8 +37,13 @@ def described(hosts: list[str]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def measured(made: dict[str, Any], shared: dict[str, float], failing: str = "") -> tuple[Step, list[Step]]:
-    """Measure to the end. ``shared``: Gb/s that the link of a host carries; ``failing``: a rail that then fails."""
+def measured(
+    made: dict[str, Any], shared: dict[str, float], failing: str = "", slow: tuple[str, str] = ("", "")
+) -> tuple[Step, list[Step]]:
+    """Measure to the end.
+
+    ``shared``: Gb/s that the link of a host carries; ``failing``: a rail that then fails; ``slow``: a port of 50 Gb/s.
+    """
     hosts = list(made["endpoints"]["host"])
     texts, passes, steps = described(hosts), [], []
     for _pass in range(20):
@@ -60,6 +65,8 @@ def measured(made: dict[str, Any], shared: dict[str, float], failing: str = "") 
                 client = ends[role != "client"]
                 many = users[at, client, "client"] if rail in LINK["rails"] else 1
                 reached = min(97.9, *(shared.get(end, 113.0) / many for end in ends)) if many > 1 else 97.9
+                if rail == slow[1] and slow[0] in ends:
+                    reached = min(reached, 50.0)
                 text = "" if many > 1 and rail == failing else ROW % reached
                 frames.append(frame(line, int(not text), text, "seconds=2 exchange=plain memory=host"))
             logs[name] = tester_logs.log(len(passes) + 1, own, frames)
@@ -109,6 +116,17 @@ def test_a_slow_link_is_a_warning_and_accuses_no_port() -> None:
         "h3 to h4, rail0 and rail1 at the same time: 80 Gb/s together, 107.8 Gb/s expected (the PCIe x8 16 GT/s link of"
         " h3 at 0000:15:01.0 that they share). Check the PCIe links above these rails, and other devices that use them"
     ]
+
+
+def test_a_slow_port_is_not_taken_for_its_link() -> None:
+    found, _steps = measured(plan(["h1", "h2", "h3", "h4"]), {}, slow=("h2", "rail1"))
+    assert [(row["client"], row["value"], row["verdict"]) for row in rows(found)] == [
+        ("h1", pytest.approx(106.5), "no_data"),
+        ("h3", pytest.approx(113.0), "pass"),
+    ]
+    assert rows(found)[0]["text"].endswith("that they share); h2 rail1 too slow alone as well")
+    assert [(one["kind"], one["host"], one["rail"]) for one in found.summary["diagnoses"]] == [("port", "h2", "rail1")]
+    assert not any("at the same time" in text for text in found.warnings)
 
 
 def test_a_missing_reading_is_no_data() -> None:
