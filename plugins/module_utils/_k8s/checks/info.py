@@ -14,7 +14,7 @@ from ..._fabric.operator.installation import Decision
 from ..._fabric.operator.mark import Target
 from ..._fabric.operator.olm import aim_of
 from ..._fabric.operator.profiles import registry
-from ..client.api import Api
+from ..client.api import Api, ApiError
 from ..client.kinds import collection
 from ..client.nodes import nodes_of, nodes_of_hosts
 from ..objects import olm, pools, release
@@ -85,7 +85,13 @@ def _refusals(api: Api, params: Mapping[str, Any], judged: bool) -> list[str]:
     objects: dict[str, list[Mapping[str, Any]]] = {name: [] for name in STEPS}
     for item in params["objects"]:
         objects[of_kind.get(str(item.get("kind")), "policy")].append(item)
-    return preview(api, [step for step in steps(api, objects, params) if step.name in chosen]).refused
+    try:
+        return preview(api, [step for step in steps(api, objects, params) if step.name in chosen]).refused
+    except ApiError as error:
+        # Missing permissions are a problem of their own.
+        if error.status != 403:
+            raise
+        return []
 
 
 def _platform(api: Api, params: Mapping[str, Any]) -> list[str]:

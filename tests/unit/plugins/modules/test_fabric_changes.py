@@ -122,6 +122,22 @@ def test_the_check_before_the_first_change_finds_what_a_role_would_refuse(
         assert texts[0] in run("fabric_objects", capsys, objects=wanted["networks"], prune=prune)["msg"]
 
 
+def test_the_check_says_what_it_can_without_permission_to_compare(
+    cluster: FakeCluster, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = taken(cluster, capsys)
+    send = cluster.send
+
+    def refuse(method: str, path: str, *args: Any, **named: Any) -> Any:
+        denied = "/nicclusterpolicies" in path or "/pods" in path
+        return status(403, "Forbidden", "no") if denied else send(method, path, *args, **named)
+
+    monkeypatch.setattr(cluster, "send", refuse)
+    for existing in ("use", "refuse"):
+        asked = {"objects": wanted["policy"], "prune": ["policy"], "steps": ["policy"], "existing": existing}
+        assert not run("cluster_info", capsys, **asked).get("failed")
+
+
 def test_a_policy_of_another_tool_is_one_problem(cluster: FakeCluster, capsys: Output) -> None:
     wanted = planned()
     deploy(capsys, wanted)
