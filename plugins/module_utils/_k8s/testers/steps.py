@@ -181,11 +181,17 @@ def testers_of(params: Mapping[str, Any], script: str) -> Testers:
         tolerations=params["tolerations"],
         runtime_class=params["runtime_class"],
         cpu=params["cpu"],
-        cpus=params["cpus"],
+        cpus=_cpus(params["cpus"]),
         run=_run(params["run"]),
         memory=memory_at_once(plan) if plan else 0,
         role=platforms.get((plan.get("operator") or {}).get("platform") or "").tester_role,
     )
+
+
+def _cpus(given: int) -> int:
+    if given < 0:
+        raise InputError(f"cpus: expected 0 or a number of whole CPUs, found {given}")
+    return given
 
 
 def endpoints_of(

@@ -625,3 +625,11 @@ def test_on_openshift_networks_of_another_namespace_are_refused(tmp_path: Path) 
     world.params["plan"] = {**PLAN, "operator": {"platform": "openshift", "network_namespace": "team-a"}}
     with pytest.raises(InputError, match="OpenShift lets pods use networks of their own namespace and of default only"):
         world.start()
+
+
+def test_a_number_of_cpus_below_zero_is_refused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.params["cpus"] = -1
+    with pytest.raises(InputError, match="^cpus: expected 0 or a number of whole CPUs, found -1$"):
+        world.start()
+    assert {method for method, _path in world.cluster.calls} <= {"GET"}
