@@ -194,6 +194,8 @@ SPEC: dict[str, Any] = {
     "timeout": {"type": "int", "default": 300},
 }
 NEEDS = [("state", "measured", ["plan", "facts", "image", "script", "tester_script"])]
+# What the testers of fabric_testers need beside; the Lease is theirs.
+TESTERS = {"name": "gpufabric-testers", "lifetime": 1, "idle": 0, "slot_margin": 0, "cpus": 0}
 # As node-exporter reads the metrics of the measurement.
 MODES = {"nccl.prom": 0o644}
 
@@ -241,15 +243,7 @@ def main() -> None:
     """Run the collectives of the plan."""
     module = AnsibleModule(argument_spec={**AUTH_SPEC, **SPEC}, required_if=NEEDS, supports_check_mode=True)
     params = module.params
-    # What the testers of fabric_testers need beside; the Lease is theirs.
-    given = {
-        **params,
-        "evidence": params["path"],
-        "name": "gpufabric-testers",
-        "lifetime": 1,
-        "idle": 0,
-        "slot_margin": 0,
-    }
+    given = {**params, **TESTERS, "evidence": params["path"]}
     invocation = {"module_args": {key: params[key] for key in ("limit", "namespace", "path", "run")}}
     if module.check_mode:
         module.exit_json(changed=False, invocation=invocation)
