@@ -68,14 +68,12 @@ def _touches(one: Told, name: str, rail: int) -> bool:
 
 
 def measured(planted: Mapping[str, tuple[str, int]]) -> tuple[Run, dict[str, Any], dict[str, Judged]]:
-    """Plant faults (by name: host and rail), measure the bare hosts, heal; the run, its report, and how it tells them.
-
-    The mesh comes first, as it does by default.
-    """
+    """Plant faults (by name: host and rail), measure the bare hosts, heal; the run, its report, and how it tells them."""
     fabric: dict[str, Any] = {}
     for name in planted:
         fabric.update(FAULTS[name].fabric)
-    fabric["tests"] = {**FABRIC["tests"], "retries": 1, "mesh": True, **fabric.get("tests", {})}
+    mesh = any(FAULTS[name].mesh for name in planted)
+    fabric["tests"] = {**FABRIC["tests"], "retries": 1, "mesh": mesh, **fabric.get("tests", {})}
     with ExitStack() as stack:
         for name, place in planted.items():
             stack.enter_context(FAULTS[name].plant(*place))
