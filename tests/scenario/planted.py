@@ -17,10 +17,13 @@ Told = tuple[str, str | None, str | None]
 # Rates of a rail whose ports all have one, and of a port at half of it. What emulated hosts reach without a limit is
 # more, so the limit is what is measured.
 RATE, HALF, LINK_SPEED = "16mbit", "8mbit", 0.016
-# No floor: what a link must reach is computed from link_speed.
+# No floor: what a link must reach is computed from link_speed. Soft-RoCE on emulated processors fills three quarters of
+# such a link and more.
+TOLERANCE = 0.65
+_WITHOUT_FLOOR = {key: value for key, value in FABRIC["thresholds"].items() if key != "floor"}
 COMPUTED: Mapping[str, Any] = {
     "link_speed": LINK_SPEED,
-    "thresholds": {key: value for key, value in FABRIC["thresholds"].items() if key != "floor"},
+    "thresholds": {**_WITHOUT_FLOOR, "tolerance": TOLERANCE},
     # Acknowledgements of larger messages take longer on such a port than the device waits before it sends again.
     "tests": {"size": 16384},
 }

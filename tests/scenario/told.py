@@ -68,7 +68,7 @@ def _touches(one: Told, name: str, rail: int) -> bool:
 
 
 def measured(planted: Mapping[str, tuple[str, int]]) -> tuple[Run, dict[str, Any], dict[str, Judged]]:
-    """Plant faults (by name: host and rail), measure the bare hosts, heal; the run, its report, and how it tells them."""
+    """Plant faults (host and rail by name), measure the bare hosts, heal; the run, its report, how it tells them."""
     fabric: dict[str, Any] = {}
     for name in planted:
         fabric.update(FAULTS[name].fabric)
