@@ -46,8 +46,8 @@ Written by `python3 -m tests.bench.simulation`, a part of `make bench`. [tests/s
 the network and the testers, and the judge of the collection measures as it does on hosts: schedule, retries, isolation.
 The simulation does not use the rules of the diagnosis. Fabrics have 1 to 4 levels of switches with 4 uplinks or spines
 to choose from. A hash of addresses and UDP source port chooses the path of a queue pair, and a reading falls by the
-share of queue pairs that a bad path slows down. Values scatter by 0.4 %; one test in 1000 reads low without a cause,
-and one in 3000 reads 0.
+share of queue pairs that a bad path slows down. Values scatter by 0.4 %; one test in 1000 reads low without a cause (in
+cells with `% low`: more), and one in 3000 reads 0.
 
 A fault by flow hits a queue pair for its whole life. A fault by time hits in bursts of 2 to 5 seconds (lossy cable,
 flapping port, hot NIC).
@@ -58,6 +58,7 @@ flapping port, hot NIC).
   explains. Target: 95 % of runs, 90 % with 1024 hosts. Unsteady tests of a port count for its direction. A leaf and its
   uplinks count only if they are named; of a spine, the rail whose paths are bad. Where few tests stay inside a leaf, a
   fault that hits few of its tests looks like one of its uplinks.
+* **unsteady**: the run itself is reported as unsteady, and no part of the fabric is. Target: 99 % of runs.
 * **wrong**: a healthy part is named in a confirmed diagnosis. Target for all cells: fewer than 1 % of runs. Cells
   without another target (-) only count these.
 

@@ -26,8 +26,8 @@ class Fault:
 
     ``kind``: one of PLACES or CONDITIONS. ``host``: its number. ``group``: the leaf of an uplink, or the block of a
     spine; ``index``: which of its uplinks, or spines. ``share``: of flows, of seconds, or of rounds that are hit.
-    ``factor``: what is left of the rate; 0 is nothing. ``counter``: what grows at the host, or at the
-    receiver, when it is hit.
+    ``factor``: what is left of the rate; 0 is nothing. ``hangs``: a test that is hit runs out of time.
+    ``counter``: what grows at the host, or at the receiver, when it is hit.
     """
 
     kind: str
@@ -40,6 +40,7 @@ class Fault:
     factor: float = 0.5
     burst: float = 4.0
     counter: str = ""
+    hangs: bool = False
     salt: int = field(default=0, compare=False)
 
     def touches(self, tree: Tree, sender: int, receiver: int, rail: str) -> bool:

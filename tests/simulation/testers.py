@@ -114,6 +114,8 @@ class Network:
         for host, delay in zip((sender, receiver), late):
             rate *= self._host(host, begin, delay)
         ours, theirs = (tuple((n, c) for end, n, c in grown if end == own) for own in (sender, receiver))
+        if rate < _DEAD and any(one.hangs and one.touches(self.tree, sender, receiver, rail) for one in self.faults):
+            return tuple(Told(_EXPIRED, "", seconds=14.0, late=delay) for delay in late)  # type: ignore[return-value]
         if rate < _DEAD:
             failed = Told(1, _FAILED, late=late[0], counters=ours)
             return failed, Told(1, "Couldn't read reports", late=late[1], counters=theirs)

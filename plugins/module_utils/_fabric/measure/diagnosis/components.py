@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...intent.kinds import KINDS
@@ -90,6 +91,10 @@ def place_of(part: Component) -> str:
 def readings(result: Result) -> tuple[int, int]:
     """Return how many readings of a test were low, and how many there are."""
     passes = result.get("passes")
+    if passes and len(passes) == 1:
+        verdict = passes[0]["verdict"]
+        low = int(verdict == "fail" or bool(passes[0].get("fault")))
+        return low, low + (verdict == "pass")
     if not passes:
         return int(result["verdict"] == "fail"), int(result["verdict"] != "no_data")
     low = sum(one["verdict"] == "fail" or bool(one.get("fault")) for one in passes)
@@ -121,13 +126,15 @@ class Totals:
         pairs: Counter[_Pair] = Counter()
         for result in results:
             count = readings(result)[1]
-            ends = ends_of(result)
-            if not count or ends[0][0] == ends[1][0]:
+            client, server, rail = result["client"], result["server"], result["rail"]
+            if not count or client == server:
                 continue
-            ways = KINDS[result["test"]].ways(*ends)
-            for role, end in zip(("send", "receive"), ways[0]):
-                sides[(*end, role if len(ways) == 1 else "")] += count
-            pairs[tuple(sorted(ends))] += count  # type: ignore[index]
+            peer_rail = result.get("peer_rail") or rail
+            roles = _roles(result["test"])
+            sides[client, rail, roles[0]] += count
+            sides[server, peer_rail, roles[1]] += count
+            one, other = (client, rail), (server, peer_rail)
+            pairs[(one, other) if one < other else (other, one)] += count
         totals = cls()
         totals._add_sides(sides)
         totals._add_pairs(pairs, homes)
@@ -161,6 +168,14 @@ class Totals:
     def rails(self) -> int:
         """Return how many rails have readings."""
         return self.compared["rail"]
+
+
+@lru_cache(maxsize=64)
+def _roles(kind: str) -> tuple[str, str]:
+    """Return what client and server of a kind of test do: send or receive, "" for both."""
+    ways = KINDS[kind].ways("client", "server")
+    own = dict(zip(ways[0], ("send", "receive"))) if len(ways) == 1 else {}
+    return own.get("client", ""), own.get("server", "")
 
 
 def _pair(one: tuple[str, str], other: tuple[str, str]) -> Component:

@@ -19,6 +19,7 @@ from . import absence, duplicates, fan
 from .causes import Cause, causes, center
 from .components import VIEW, View
 from .pass_index import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Result, Scope
+from .permanent import Review, Reviewed
 from .significance import decisive, estimated
 from .wording import CONFIRMED, ENOUGH_PARTNERS, WHOLE, Diagnosis, is_confirmed, tell
 
@@ -54,7 +55,7 @@ def _weight(found: Diagnosis) -> tuple[object, ...]:
 
 
 def next_tests(
-    results: Sequence[Result],
+    results: Reviewed,
     names: Sequence[str],
     rails: Sequence[str],
     *,
@@ -72,37 +73,28 @@ def next_tests(
     came through too slowly. Of failed stars their shares are asked for alone. schedule.repeat() makes rounds of the
     tests.
     """
-    pairs, failed = _split(results)
-    fleet = Fleet.of(pairs, view)
-    if not fleet.failures and not failed:
+    review = Review.of(results, view)
+    if not review.fleet.failures and not review.stars:
         return []
-    found = causes(fleet)
-    chooser = _Chooser(fleet, names, rails, {subject(result) for result in results}, named)
+    found = review.causes
+    chooser = _Chooser(review.fleet, names, rails, {subject(result) for result in review.results}, named)
     chooser.suspects(found)
     chooser.centers()
     chooser.singles(found)
     chooser.repeats(found)
     chooser.probe(found)
-    chooser.shares(failed, pairs)
+    chooser.shares(review.stars, review.pairs)
     return sorted(chooser.tests)
 
 
-def low_once(
-    results: Sequence[Result], names: Sequence[str], rails: Sequence[str], *, view: View = VIEW
-) -> list[Measurement]:
+def low_once(results: Reviewed, names: Sequence[str], rails: Sequence[str], *, view: View = VIEW) -> list[Measurement]:
     """Return the tests that read low between two ports that pass with others, and may have done so by chance."""
-    fleet = Fleet.of(_split(results)[0], view)
-    if not fleet.failures:
+    review = Review.of(results, view)
+    if not review.fleet.failures:
         return []
-    chooser = _Chooser(fleet, names, rails, {subject(result) for result in results})
-    chooser.repeats(causes(fleet))
+    chooser = _Chooser(review.fleet, names, rails, ())
+    chooser.repeats(review.causes)
     return sorted(chooser.tests)
-
-
-def _split(results: Sequence[Result]) -> tuple[Sequence[Result], list[fan.Star]]:
-    """Return the results of pairs and the failed stars, without what absence and duplicate addresses explain."""
-    known, _hit = duplicates.split(absence.split(results)[0])
-    return fan.split(known)
 
 
 @dataclass

@@ -1,16 +1,18 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Results without those that a permanent fault of a host, port, direction or rail explains."""
+"""The results of one place as all steps of the diagnosis read them, and what a permanent fault explains of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Union
 
 from ..schedule.schedule import subject
 from . import absence, duplicates, fan
-from .causes import causes
-from .components import View
+from .causes import Cause, causes
+from .components import Low, Totals, View, lows_of
 from .pass_index import Fleet
 
 Result = Mapping[str, Any]
@@ -18,20 +20,71 @@ Result = Mapping[str, Any]
 _OPEN = ("pair", "path")
 
 
-def without_permanent(results: Sequence[Result], view: View) -> Sequence[Result]:
+@dataclass
+class Review:
+    """The results of one place. What several steps need of them is worked out once: a fleet's take seconds."""
+
+    results: Sequence[Result]
+    view: View
+
+    @classmethod
+    def of(cls, results: Reviewed, view: View) -> Review:
+        """Return a review of results, which may be one already."""
+        return results if isinstance(results, Review) else cls(results, view)
+
+    @cached_property
+    def _parts(self) -> tuple[Sequence[Result], list[fan.Star]]:
+        known, _hit = duplicates.split(absence.split(self.results)[0])
+        return fan.split(known)
+
+    @property
+    def pairs(self) -> Sequence[Result]:
+        """The results of pairs, without what absence and duplicate addresses explain."""
+        return self._parts[0]
+
+    @property
+    def stars(self) -> list[fan.Star]:
+        """The stars that failed."""
+        return self._parts[1]
+
+    @cached_property
+    def fleet(self) -> Fleet:
+        """What passed and failed of the pairs."""
+        return Fleet.of(self.pairs, self.view)
+
+    @cached_property
+    def causes(self) -> list[Cause]:
+        """The causes of all that failed of the pairs."""
+        return causes(self.fleet)
+
+    @cached_property
+    def lows(self) -> list[Low]:
+        """The results with low readings."""
+        return lows_of(self.results, self.view.homes)
+
+    @cached_property
+    def totals(self) -> Totals:
+        """How many readings each component has."""
+        return Totals.of(self.results, self.view.homes)
+
+
+Reviewed = Union[Sequence[Result], Review]
+
+
+def without_permanent(review: Review) -> Sequence[Result]:
     """Return the results of one place that say something about faults that come and go.
 
     Stars are none of them: their sum is judged, and no share of it.
     """
+    results = review.results
     if not any(result["verdict"] == "fail" or result.get("star") for result in results):
         return results
-    known, _hit = duplicates.split(absence.split(results)[0])
-    pairs, _failed = fan.split(known)
-    fleet = Fleet.of(pairs, view)
     gone = {
         failure.test
-        for cause in causes(fleet)
+        for cause in review.causes
         if cause.scope.kind not in _OPEN and not cause.unsteady
         for failure in cause.failures
     }
+    if not gone:
+        return [result for result in results if not result.get("star")]
     return [result for result in results if not result.get("star") and subject(result) not in gone]

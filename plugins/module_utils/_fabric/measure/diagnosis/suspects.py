@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ..schedule.schedule import Measurement, Round, subject
 from .components import Component, View, ends_of, readings
 from .explain import suspects
+from .permanent import Reviewed
 from .significance import estimated, to_clear
 from .unsteady import understood
 
@@ -31,7 +32,7 @@ class Suspect(NamedTuple):
     test: Measurement
 
 
-def open_suspects(results: Sequence[Result], view: View, share: float) -> list[Suspect]:
+def open_suspects(results: Reviewed, view: View, share: float) -> list[Suspect]:
     """Return the ports that a fault of this ``share`` of their tests may have, from the readings of one place."""
     seen, totals = understood(results, view)
     found = []
@@ -57,6 +58,8 @@ def rounds_of(
 
     ``named``: whether a test is not excluded (tests.only).
     """
+    if not found:
+        return []
     good = {end for result in results if readings(result)[0] < readings(result)[1] for end in ends_of(result)}
     rounds: list[Round] = []
     played = dict.fromkeys(((one.host, one.rail) for one in found), 0)

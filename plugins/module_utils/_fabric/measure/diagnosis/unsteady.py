@@ -19,7 +19,7 @@ from .components import (
     place_of,
 )
 from .explain import Explanation, explain
-from .permanent import without_permanent
+from .permanent import Review, Reviewed, without_permanent
 from .significance import MOST_BACKGROUND
 
 Result = Mapping[str, Any]
@@ -35,16 +35,16 @@ def first_reading(result: Result) -> float | None:
     return found
 
 
-def understood(results: Sequence[Result], view: View) -> tuple[Explanation, Totals]:
+def understood(results: Reviewed, view: View) -> tuple[Explanation, Totals]:
     """Return what the low readings of one place have in common, without those that a permanent fault explains."""
-    lows = lows_of(results, view.homes)
-    if not lows:
+    review = Review.of(results, view)
+    if not review.lows:
         return Explanation([], [], view.background), Totals()
-    left = without_permanent(results, view)
-    if len(left) < len(results):
-        lows = lows_of(left, view.homes)
+    left = without_permanent(review)
+    if len(left) == len(review.results):
+        return explain(review.lows, review.totals, view.background), review.totals
     totals = Totals.of(left, view.homes)
-    return explain(lows, totals, view.background), totals
+    return explain(lows_of(left, view.homes), totals, view.background), totals
 
 
 def find(
@@ -84,7 +84,7 @@ def _row(part: Component, own: Sequence[Low], tests: int, *, background: float, 
     count = sum(low.number for low in own)
     shown = [_shown(_reading(low.result)) for low in own[:_SHOWN]]
     many = "more" if severity else "no more"
-    rate = f"{background:g}" if part.kind != "run" else f"{MOST_BACKGROUND:g} that a run may have"
+    rate = f"{background:.2g}" if part.kind != "run" else f"{MOST_BACKGROUND:g} that a run may have"
     text = (
         f"{place_of(part)}: unsteady: {count} of {tests} readings are too low or show a fault, {many} than the "
         f"background rate of {rate} explains ({'; '.join(shown)}{and_more(own, _SHOWN)})"

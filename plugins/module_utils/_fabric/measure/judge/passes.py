@@ -11,10 +11,12 @@ from typing import Any
 
 from ...intent import budgets
 from ..diagnosis.follow_up import low_once, next_tests
+from ..diagnosis.inside import rounds_inside
+from ..diagnosis.permanent import Review
 from ..diagnosis.suspects import open_suspects, rounds_of
 from ..schedule import schedule, timing
 from ..schedule.schedule import Measurement, Round
-from . import path_probe, port_health, shared_links, unmeasured
+from . import all_results, path_probe, port_health, shared_links, unmeasured
 from . import results as judge_results
 from .flaws import blocked
 from .resume import joined
@@ -59,6 +61,7 @@ class Course:
     clock: timing.Timing = field(default_factory=timing.Timing)
     # The results until the next pass is absorbed: a fleet's take seconds.
     found: Results | None = None
+    review: Review | None = None
 
     @property
     def slot(self) -> int:
@@ -86,8 +89,8 @@ def next_rounds(course: Course) -> list[Round]:
 def _retry(course: Course) -> list[Round]:
     """Return rounds of what was played and lacks readings."""
     state = course.state
-    missing = [schedule.subject(result) for result in results(course) if judge_results.missing(state, result)]
-    again = schedule.whole((test for test in missing if test in state.attempts), state.attempts)
+    results(course)
+    again = schedule.whole(state.lacking, state.attempts)
     return _possible(state, schedule.pack(course.planned, again, state.tests))
 
 
@@ -116,9 +119,13 @@ def _locating(course: Course, asked: Iterable[Measurement]) -> list[Round]:
     return rounds
 
 
-def _judged(course: Course) -> Results:
+def _judged(course: Course) -> Review:
     """Return the results without those that nothing can judge, which are no suspects."""
-    return [result for result in results(course) if result["bound_by"] != "unknown"]
+    found = results(course)
+    if course.review is None:
+        view = view_of(course.state.plan, course.state.tests)
+        course.review = Review([result for result in found if result["bound_by"] != "unknown"], view)
+    return course.review
 
 
 def _ask_again(state: State, tests: Iterable[Measurement]) -> None:
@@ -139,7 +146,8 @@ def _follow_up(course: Course) -> list[Round]:
     alive = [name for name in course.names if name in state.endpoints and name not in state.lost]
     # Rails that share a link, or are to be tested one after the other, take turns here too.
     named = schedule.named(state.tests["only"])
-    alone = rounds_of(found, judged, alive, left=left, named=named)
+    alone = rounds_of(found, judged.results, alive, left=left, named=named)
+    alone += rounds_inside(judged, view, alive, left=left - len(alone), named=named)
     rounds = _possible(state, [turn for round_ in alone for turn in schedule.repeat(round_, state.tests)][:left])
     # While isolation is left, it asks for these too, and had nothing to ask for.
     asks = (course.follow_ups or rounds) and not isolation_left(course)
@@ -161,7 +169,7 @@ def _probe(course: Course) -> list[Round]:
     if course.probed >= _MOST_PROBES or left <= 0:
         return []
     course.probed += 1
-    found = path_probe.planned(state, _judged(course), view_of(state.plan, state.tests), left=left)
+    found = path_probe.planned(state, _judged(course).results, view_of(state.plan, state.tests), left=left)
     if not found:
         course.probed = _MOST_PROBES
     number = course.number + 1
@@ -209,7 +217,8 @@ def _possible(state: State, rounds: Sequence[Round]) -> list[Round]:
 def results(course: Course) -> Results:
     """Return the results of this run and of the earlier one, in the order of what they measured."""
     if course.found is None:
-        course.found = judge_results.results(course.state)
+        course.review = None
+        course.found = all_results.results(course.state)
         if course.kept:
             course.found = sorted(joined(course.kept, course.found), key=schedule.subject)
     return course.found

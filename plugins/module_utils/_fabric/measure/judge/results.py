@@ -13,13 +13,13 @@ from ..readings import tester_cpu
 from ..readings.counters import link_went_down, sentences
 from ..readings.perftest import Run, Sample, reading
 from ..readings.tester_log import Log
-from ..schedule.schedule import Measurement, Round, star_of, subject
+from ..schedule.schedule import Measurement, Round, star_of
 from ..schedule.tester_input import message_size, sides
 from . import paths, port_health, verdict
 from .expectation import Expectation
 from .flaws import flawed
 from .meeting import addresses
-from .outcome import Judged, decided, needed
+from .outcome import Judged, decided
 from .session import (
     Attempt,
     State,
@@ -35,6 +35,7 @@ from .session import (
     shown_by,
     stopped_at,
 )
+from .stalled import in_round
 
 
 def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[str, Log]) -> None:
@@ -64,13 +65,18 @@ def absorb(state: State, rounds: Sequence[Round], number: int, *, logs: Mapping[
                 measured.add(test.server)
             if test.star:
                 state.stars.setdefault((number, at, star_of(test)), []).append((test, attempt))
+        state.in_round[number, at] = in_round((one.test.client, one.test.server, bool(one.sample)) for one in played)
         port_health.absorb(state.ports, played, tests=state.tests)
     state.lids.settle(number)
     if state.grh.settle():
         state.expected.clear()
+    if partitions(state):
+        # What a port of InfiniBand refuses or loses changes what is told of other tests.
+        state.told.clear()
 
 
 def _keep(state: State, test: Measurement, attempt: Attempt) -> None:
+    state.told.pop(test, None)
     if attempt.number == state.together_in:
         state.together.setdefault((attempt.at, test.client, test.server), []).append((test, attempt))
         return
@@ -154,13 +160,6 @@ def _by_value(state: State, test: Measurement, attempt: Attempt) -> tuple[str, s
     return verdict.NO_DATA, f"{VOID}: {missing[0].client} to {missing[0].server} gave no data"
 
 
-def missing(state: State, found: Mapping[str, Any]) -> bool:
-    """Return whether a test was played and lacks readings that can be had: no data, and something to judge by."""
-    passes = found["passes"]
-    usable = sum(one["verdict"] != verdict.NO_DATA for one in passes)
-    return bool(passes) and usable < needed(state, subject(found)) and found["bound_by"] != "unknown"
-
-
 def result(state: State, test: Measurement) -> dict[str, Any]:
     """Return the result of a test, as report.json holds it."""
     expectation = expectation_of(state, test)
@@ -170,7 +169,7 @@ def result(state: State, test: Measurement) -> dict[str, Any]:
     worth = (
         []
         if outcome == verdict.PASS
-        else [_worth(state, test, one[0], outcome=one[1], reason=one[2]) for one in judged]
+        else [worth_of(state, test, one[0], outcome=one[1], reason=one[2]) for one in judged]
     )
     found = faults(state, test, attempt) if outcome == verdict.PASS and attempt and len(judged) > 1 else []
     return {
@@ -204,7 +203,7 @@ def _single_paths(state: State, test: Measurement) -> dict[str, Any]:
     return {"paths": rows} if rows else {}
 
 
-def _worth(state: State, test: Measurement, attempt: Attempt, *, outcome: str, reason: str) -> Shown:
+def worth_of(state: State, test: Measurement, attempt: Attempt, *, outcome: str, reason: str) -> Shown:
     """Return what an attempt shows. An impossible reading, or a rate of 0, is none of the fabric's."""
     if attempt.sample is None:
         return shown_by(state, test, attempt)
@@ -265,22 +264,6 @@ def expected(expectation: Expectation, around: int) -> float | None:
     if expectation.unit == "us":
         return expectation.most
     return None if expectation.least is None else expectation.least / around
-
-
-def results(state: State) -> list[dict[str, Any]]:
-    """Return the results of all tests, in their order; what was not planned only where it showed something."""
-    # Plain tuples compare faster than named ones.
-    tests = sorted(state.attempts, key=tuple)
-    return [result(state, test) for test in tests if test not in state.extra or _shows(state, test)]
-
-
-def _shows(state: State, test: Measurement) -> bool:
-    """Return whether a test has a reading, or failed in a way that is firm evidence."""
-    judged = ((attempt, *judge(state, test, attempt)) for attempt in state.attempts[test])
-    return any(
-        outcome != verdict.NO_DATA or _worth(state, test, attempt, outcome=outcome, reason=reason).fault
-        for attempt, outcome, reason in judged
-    )
 
 
 # What a flaw is called that shows no fault: a tester without a valid description.

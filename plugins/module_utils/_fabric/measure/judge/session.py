@@ -23,6 +23,7 @@ from ..schedule.turns import rails_at_once
 from .expectation import Asked, Expectation, Side, described_rate, expect, side_of
 from .ib_paths import Grh, Lids, ends_of
 from .port_health import Port
+from .stalled import InRound, is_stalled
 
 
 class Attempt(NamedTuple):
@@ -77,6 +78,8 @@ class State:
     ports: dict[tuple[str, str], Port] = field(default_factory=dict)
     # By pass, round and what its shares have in common: what the tests of a star reached together.
     stars: dict[tuple[int, int, tuple[object, ...]], list[tuple[Measurement, Attempt]]] = field(default_factory=dict)
+    # By pass and round which of its tests gave a reading.
+    in_round: dict[tuple[int, int], InRound] = field(default_factory=dict)
     # Tests that were not planned, of ports that read low now and then.
     extra: set[Measurement] = field(default_factory=set)
     # By pass, round and test the paths that were chosen for it, not drawn; and the attempts of passes in which each
@@ -87,6 +90,11 @@ class State:
     # The pass in which rails that share a PCIe link are measured at once; by round and pair what it gave.
     together_in: int = 0
     together: dict[tuple[int, str, str], list[tuple[Measurement, Attempt]]] = field(default_factory=dict)
+    # The results of tests, None for one that is left out, until a pass changes them; their order, and those that lack
+    # readings.
+    told: dict[Measurement, dict[str, Any] | None] = field(default_factory=dict)
+    order: list[Measurement] = field(default_factory=list)
+    lacking: set[Measurement] = field(default_factory=set)
     # What was worked out once: by what a test is but for its size; by name, rail, client's rail, kind and memory of
     # its sides.
     expected: dict[Measurement, Expectation] = field(default_factory=dict)
@@ -264,11 +272,18 @@ def faults(state: State, test: Measurement, used: Attempt) -> list[bool]:
     way = used.client.exchange if used.client else asked_exchange(state)
     return [
         one.sample is None
-        and shown_by(state, test, one).fault
+        and (shown_by(state, test, one).fault or _stalled(state, test, one))
         and not failed_by_exchange(one.client, one.server, way)
         and not state.grh.explains(test, one)
         for one in state.attempts[test]
     ]
+
+
+def _stalled(state: State, test: Measurement, attempt: Attempt) -> bool:
+    """Return whether an attempt shows that its link stood still (stalled.py)."""
+    here = state.in_round.get((attempt.number, attempt.at))
+    sides = ((test.client, attempt.client), (test.server, attempt.server))
+    return here is not None and is_stalled(sides, here, conduct_at(state, attempt), at=attempt.at)
 
 
 def asked_exchange(state: State) -> str:

@@ -25,7 +25,7 @@ from ..readings.tester_log import Evidence, Log, Pass, parse_describe, parse_log
 from ..schedule import crossing, schedule, timing
 from ..schedule.schedule import Round
 from ..schedule.tester_input import lines as schedule_lines
-from . import links, mesh, outliers, paths, unmeasured, verdict
+from . import all_results, links, mesh, outliers, paths, unmeasured, verdict
 from . import results as judge_results
 from .earlier_report import NONE, EarlierReport
 from .meeting import addresses
@@ -312,6 +312,7 @@ def _absorb(course: Course, rounds: Sequence[Round], number: int, *, played: Pas
             why = "its tester ended before the end of the pass" if name in logs else "no log was returned"
             why = _line(invalid.get(name, "")) or _line(played.errors.get(name, "")) or _line(ended) or why
             course.state.lost.setdefault(name, f"{name}: {why}")
+    all_results.forget(course.state, lost)
     begin = course.clock.seconds
     late = course.clock.add(logs, len(rounds), course.slot, waiting=bool(course.waiting))
     course.state.conduct[number] = Conduct(late, begin, course.clock.seconds, frozenset(lost))

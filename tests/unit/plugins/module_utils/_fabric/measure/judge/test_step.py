@@ -1084,9 +1084,9 @@ def test_only_of_one_run_takes_the_place_of_that_of_the_plan() -> None:
 def diagnosis(results: Any, names: Any, rails: Any, **_view: Any) -> list[Measurement]:
     """Ask for each failed test with the first host that is not in it, as long as there is one."""
     assert (names, rails) == (HOSTS, RAILS)
-    known = {(r["rail"], r["client"], r["server"], r["test"]) for r in results}
+    known = {(r["rail"], r["client"], r["server"], r["test"]) for r in results.results}
     asked = []
-    for r in results:
+    for r in results.results:
         if r["verdict"] == "fail" and r["test"] == "write_bw":
             other = next(name for name in names if name not in (r["client"], r["server"]))
             if (r["rail"], r["client"], other, "send_bw") not in known:
