@@ -56,7 +56,8 @@ def explain(lows: Sequence[Low], totals: Totals, background: float) -> Explanati
     count, readings, usual = sum(low.number for low in rest), totals.tests[_RUN], max(background, MOST_BACKGROUND)
     if log_chance(count, max(count, readings), usual) < math.log(SIGNIFICANT):
         found, rest = [*found, (_RUN, rest)], []
-    background = max(background, count / max(1, readings))
+    if log_chance(count, max(count, readings), background) < math.log(SIGNIFICANT):
+        background = max(background, count / max(1, readings))
     left = _joined(found, steady, totals)
     return Explanation(found, rest, background, left)
 
