@@ -30,7 +30,8 @@ COMPUTED: Mapping[str, Any] = {
 # A loop in a host that acts only while perftest runs, so that everything else takes as long as always.
 _BESIDE = "while :; do if pgrep -x ib_write_bw >/dev/null; then {act}; else sleep 0.5; fi; done"
 _HOGS, _HELD_SECONDS = 6, 20
-_FROZEN = "for f in /sys/fs/cgroup/system.slice/gpufabric-tester*/cgroup.freeze; do echo {value} >$f; done"
+_FREEZERS = "/sys/fs/cgroup/system.slice/gpufabric-tester*/cgroup.freeze"
+_FROZEN = f"for f in {_FREEZERS}; do [ ! -e $f ] || echo {{value}} >$f; done"
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,8 @@ GROUPS: Sequence[tuple[str, ...]] = (
     ("cable", "slow port"),
     ("black hole of a port", "black hole of a rail"),
     ("one-way loss", "duplicate address"),
-    ("exchanged cables", "late host"),
+    ("exchanged cables",),
+    ("late host",),
     ("half rate",),
     ("missing NIC", "host under load"),
     ("flapping link",),

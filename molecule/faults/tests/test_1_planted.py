@@ -31,6 +31,14 @@ def test_one_way_loss_and_a_duplicate_address() -> None:
     assert [line for name in HOSTS for line in leftovers(name)] == []
 
 
+def test_exchanged_cables() -> None:
+    _run, result, seen = measured({"exchanged cables": ("lab-3", 0)})
+    text = right(seen)["exchanged cables"]
+    assert "exchange these two cables" in text
+    assert verdicts(touching(result, "lab-3")) == {"no_data"}
+    assert verdicts(r for r in bandwidth(result) if r not in touching(result, "lab-3")) == {"pass"}
+
+
 def test_the_expectation_of_rate_limited_links_is_computed() -> None:
     """No floor decides here: all links carry their rate but one, which carries half of it."""
     _run, result, seen = measured({"half rate": ("lab-2", 1)})
