@@ -14,12 +14,12 @@ from typing import Any
 from ..._fabric.operator import attachments
 from ..._fabric.operator.common import made_by_us
 from ..._fabric.operator.deployments import image_name, images
+from ..._fabric.operator.profiles import registry
 from ..client.api import Api, ApiError
 from ..client.kinds import collection, path_of
 
 FINALIZER = "netattdef.finalizers.sriovnetwork.openshift.io"
 _OPERATOR = "sriov-network-operator"
-_KINDS = ("SriovNetwork", "SriovIBNetwork")
 
 
 def end(api: Api, items: Sequence[Mapping[str, Any]]) -> None:
@@ -45,8 +45,9 @@ def _end(api: Api, path: str, meta: Mapping[str, Any]) -> None:
 
 
 def _held(api: Api, items: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    networks = {kind.kind for kind in registry.kinds() if kind.by_sriov and kind.attaches}
     for item in items:
-        live = api.get(path_of(api, item)) if item["kind"] in _KINDS else None
+        live = api.get(path_of(api, item)) if item["kind"] in networks else None
         meta = (live or {}).get("metadata") or {}
         if live and made_by_us(live) and meta.get("deletionTimestamp") and FINALIZER in (meta.get("finalizers") or []):
             yield path_of(api, item), live
