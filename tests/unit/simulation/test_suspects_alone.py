@@ -1,4 +1,4 @@
-"""What is measured beside the plan when a healthy fabric reads low once, and when all testers are lost. About 6 s."""
+"""What is measured beside the plan when a healthy fabric reads low once, and when all testers are lost. About 7 s."""
 
 from __future__ import annotations
 
@@ -102,3 +102,21 @@ def test_a_leaf_switch_that_is_bad_in_few_tests_is_told_from_its_uplinks(kind: s
     found = [(row["kind"], row["rail"], row.get("group")) for row in step.unsteady if row["severity"] == "failure"]
     assert found == [(told, "rail0", "leaf000")]
     assert inside["rail0"] > 56 == inside["rail1"]
+
+
+@pytest.mark.parametrize(("kind", "told"), [("port", ("port", "rail0")), ("host", ("host", None))])
+def test_an_unsteady_port_is_told_from_its_host(kind: str, told: tuple[str, str | None]) -> None:
+    """In the schedule the other rail of the host reads low once in both cases; only more tests show which it is."""
+    draw, seen = random.Random(2), Counter[str]()
+
+    def reads(sender: int, receiver: int, rail: str, _number: int) -> float:
+        if 3 not in (sender, receiver):
+            return 1.0
+        seen[rail] += 1
+        if rail == "rail0":
+            return 0.6 if draw.random() < 0.1 else 1.0
+        return 0.6 if seen[rail] == 20 or (kind == "host" and seen[rail] > 62 and draw.random() < 0.2) else 1.0
+
+    step = run.measured(Readings(Tree(32, 2), reads), {"mode": "all_pairs", "budget": "standard"}).step
+    found = [(row["kind"], row["rail"], row["host"]) for row in step.unsteady if row["severity"] == "failure"]
+    assert found == [(*told, "gpu-0003")] and seen["rail1"] > 62

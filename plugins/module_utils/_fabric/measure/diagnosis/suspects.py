@@ -8,12 +8,13 @@ queue pairs, so it takes another path where there are several.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..schedule.schedule import Measurement, Round, subject
-from .components import Component, View, ends_of, readings
-from .explain import suspects
+from .components import Component, Totals, View, ends_of, readings
+from .explain import Explanation, suspects
 from .permanent import Reviewed
 from .significance import estimated, to_clear
 from .unsteady import understood
@@ -43,7 +44,28 @@ def open_suspects(results: Reviewed, view: View, share: float) -> list[Suspect]:
         needs = to_clear(low, tests, background, share=share)
         if needs:
             found.append(Suspect(host, rail, needs, subject(result)._replace(peer_rail="", star="")))
-    return found
+    return [*found, *_beside(seen, totals)]
+
+
+def _beside(seen: Explanation, totals: Totals) -> Iterator[Suspect]:
+    """Yield the other ports of hosts that are unsteady, as a whole or at one port, until it is clear which of it is.
+
+    One low reading by chance at another port would otherwise make a host of a port.
+    """
+    of_host = {part.one: (part, own) for part, own in seen.found if part.kind in ("host", "port", "direction")}
+    if not of_host:
+        return
+    lows = Counter[Component]()
+    for low in (*seen.rest, *(low for _part, own in seen.found for low in own)):
+        lows.update({part: low.number for part in low.parts if part.kind == "port"})
+    for port in sorted(part for part in totals.tests if part.kind == "port" and part.one in of_host):
+        part, own = of_host[port.one]
+        share, tests = sum(low.number for low in own) / max(1, totals.tests[part]), totals.tests[port]
+        if port.rail != part.rail and lows[port] < share * tests:
+            needs = to_clear(lows[port], tests, seen.background, share=share)
+            if needs:
+                like = subject(own[0].result)._replace(rail=port.rail, peer_rail="", star="")
+                yield Suspect(port.one, port.rail, needs, like)
 
 
 def rounds_of(
