@@ -235,11 +235,24 @@ def _pooled(table: Mapping[str, Counts]) -> str:
     runs, accused = (sum(counts[key] for counts in table.values()) for key in ("runs", "accused"))
     results = [result(CELLS[name], counts) for name, counts in table.items()]
     told = ", ".join(f"{results.count(word)} {word}" for word in ("met", "open", "missed"))
-    return (
+    words = {
+        "met": "Proven",
+        "missed": "Missed",
+        "open": "Neither (too few runs; most cells need 59, 299 or 598 without a miss)",
+    }
+    lists = [
+        f"* {words[word]}: {'; '.join(names)}."
+        for word in words
+        if (names := [name for name, counts in table.items() if result(CELLS[name], counts) == word])
+    ]
+    left = [name for name in CELLS if name not in table]
+    lists += [f"* Not simulated with this judge: {'; '.join(left)}."] if left else []
+    text = (
         f"{len(table)} of {len(CELLS)} cells were simulated: {told}. A confirmed diagnosis is wrong in {accused}"
         f" of {runs} runs (at most {at_most(accused, runs):.2%})."
         + (" Cells with * were simulated before the last change of the judge." if _stale(table) else "")
     )
+    return "\n".join([text, "", *lists])
 
 
 def _stale(table: Mapping[str, Counts]) -> bool:
