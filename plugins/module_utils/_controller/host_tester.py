@@ -18,8 +18,8 @@ from .._fabric.measure.readings import frames
 
 # An error that is no failure of the command: the host is in use, or is no longer that of this run.
 IN_USE = 75
-# What a host may write to its log: 6 KB for each of 16 ports and 2 KiB for each test, doubled.
-_LOG_BASE, _LOG_TEST = 196608, 4096
+# What a host may write to its log: 8 KB for each of 16 ports and 2 KiB for each test, doubled.
+_LOG_BASE, _LOG_TEST = 262144, 4096
 _LONGEST_REASON = 300
 # Until the shell ends or closes 9, no module of another run changes the host, and no other run reserves it. The end of
 # a measurement removes the folder; a lock on a folder that is gone is none.

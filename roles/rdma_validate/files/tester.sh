@@ -7,6 +7,7 @@
 #
 #   tester.sh describe RAILS                what each rail is here
 #   tester.sh ports RAILS                   what the physical ports of the rails show of module, FEC and counters
+#   tester.sh port NETDEV                   the same of one port
 #   tester.sh run RAILS [LOG [CLOCKS START]]
 #                                           play one batch from standard input, from START of the controller's clock on
 #   tester.sh serve RAILS MAILBOX IDLE      describe, then play batches from MAILBOX until told that it was the last
@@ -841,19 +842,28 @@ read_ports() {
     mkdir "$work/ports"
     while read -r word name netdev _; do
         [ "$word" = rail ] || continue
-        read_port "$name" "$netdev" >"$work/ports/$name" 2>/dev/null </dev/null &
+        for one in $(carriers "$netdev"); do
+            read_port "$name" "$one" >"$work/ports/$name $one" 2>/dev/null </dev/null &
+        done
     done <"$1"
     wait
     cat "$work/ports"/* 2>/dev/null
     rm -rf "$work/ports"
 }
 
+# read_port RAIL NETDEV: in a time and a size that no tool can exceed. Nobody waits for a program that a driver does not let go.
 read_port() {
-    for one in $(carriers "$2"); do
-        say "=== gpufabric port $1 $one"
-        show_port "$one" | tr -s '\t ' ' ' | head -c 6000
+    say "=== gpufabric port $1 $2"
+    timeout -k 1 25 sh "$0" port "$2" || say "${NL}unread=its tools did not answer in time"
+    say
+}
+
+# one_port NETDEV: in whole lines, since the begin of a number is another number. The last one is empty where all fit.
+one_port() {
+    {
+        show_port "$1"
         say
-    done
+    } | tr -s '\t ' ' ' | head -c 8000 | sed '$d'
 }
 
 # show_port NETDEV: lines of the tools, those of them that have a meaning (readings/port_state.py).
@@ -913,11 +923,10 @@ show_switch() {
         # The first one, which is that of the node.
         field LocalPort
         name=$(timeout -k 1 2 smpquery "$@" -D nodedesc 0,1)
-        name=${name#"Node Description:"}
-        say "switch $field $guid ${name##*...}"
+        say "switch $field $guid ${name#"Node Description:"}"
         is_number "$field" && is_number "$lid" && command -v perfquery >/dev/null 2>&1 || return 0
-        # Extended counters first: of 64 bits, where the switch has them. Of this port sysfs has the others.
-        errors "$@" -x "$lid" "$field"
+        # Extended counters have 64 bits, where the switch has them. Of this port sysfs has the others.
+        errors "$@" -x "$lid" "$field" | sed "s/^/wide_/"
         errors "$@" "$lid" "$field"
         errors "$@" -x | sed "s/^/own_/"
         return 0
@@ -1629,9 +1638,10 @@ deliver() {
 case "${1:-} $#" in
 "describe 2") describe "$2" ;;
 "ports 2") ports "$2" ;;
+"port 2") one_port "$2" ;;
 "run 2" | "run 3" | "run 5") run "$2" "${3:-}" "${4:-}" "${5:-}" ;;
 "serve 4") serve "$2" "$3" "$4" ;;
 "deliver 4") deliver "$2" "$3" "$4" ;;
 "finish 2") : >"$2/last" ;;
-*) die "usage: tester.sh describe RAILS | ports RAILS | run RAILS [LOG [CLOCKS START]] | serve RAILS MAILBOX IDLE | deliver MAILBOX N READY | finish MAILBOX" ;;
+*) die "usage: tester.sh describe RAILS | ports RAILS | port NETDEV | run RAILS [LOG [CLOCKS START]] | serve RAILS MAILBOX IDLE | deliver MAILBOX N READY | finish MAILBOX" ;;
 esac

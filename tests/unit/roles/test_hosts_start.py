@@ -182,8 +182,8 @@ def test_only_the_log_of_this_run_and_pass_is_fetched(host: Host) -> None:
     host.start("r1")
     host.bring("r1", batch="BATCH 1 0 14\nEND 0\n")
     log = str(host.play("r1", 1).args and host.asked.read_text().split()[-3])
-    Path(log).write_text("x" * 200000)
-    assert host.end("r1", 1).returncode == 0 and Path(log).stat().st_size == 196608
+    Path(log).write_text("x" * 300000)
+    assert host.end("r1", 1).returncode == 0 and Path(log).stat().st_size == 262144
     none = host.end("r1", 2)
     assert (none.returncode, none.stdout) == (66, "the tester left no log of this pass\n")
     Path(f"{host.folder}.run").write_text("r2 then 99999999\n")

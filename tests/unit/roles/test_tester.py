@@ -1472,8 +1472,33 @@ def test_what_ports_show_before_and_after(bench: Bench) -> None:
     assert shown((FOUND / "ethtool-qsfp-dd.txt").read_text()).values == one.values
 
 
+def test_a_line_of_a_port_that_does_not_fit_shows_no_smaller_number(bench: Bench) -> None:
+    (bench.sys / "class/net/rail0/device").mkdir()
+    script = (
+        '#!/bin/sh\n[ "$1" = -S ] && for one in $(command -p seq 100000 101000); do echo rx_prio1_bytes: $one; done\n'
+    )
+    write(bench.folder / "bin/ethtool", script, 0o755)
+    printed = bench.run("ports", str(bench.folder / "rails")).stdout
+    lines = [one for one in printed.splitlines() if one.startswith("rx_")]
+    assert 300 < len(lines) < 370 and all(len(one) == len("rx_prio1_bytes: 100000") for one in lines)
+
+
+def test_a_port_whose_tools_hang_is_given_up(tmp_path: Path) -> None:
+    """The time of a port ends, whatever becomes of a program that a driver does not let go. Two seconds."""
+    bench = Bench(tmp_path, SHELLS[0].values[0])
+    for name in ("rail0", "rail1"):
+        (bench.sys / "class/net" / name / "device").mkdir()
+    cases = '"-m rail0") exec sleep 4 ;; "--show-fec rail1") echo "Active FEC encoding: RS" ;; *) exit 1 ;;'
+    write(bench.folder / "bin/ethtool", f'#!/bin/sh\ncase "$1 $2" in {cases} esac\n', 0o755)
+    shorter = f'#!/bin/sh\n[ "$3" != 25 ] || {{ shift 3; set -- -k 1 2 "$@"; }}\nexec {shutil.which("timeout")} "$@"\n'
+    write(bench.folder / "bin/timeout", shorter, 0o755)
+    found = parse_ports(bench.run("ports", str(bench.folder / "rails")).stdout)
+    assert found["rail0"]["rail0"].unread == "its tools did not answer in time"
+    assert (found["rail1"]["rail1"].fec, found["rail1"]["rail1"].unread) == ("RS", "")
+
+
 def test_ports_without_ethtool_are_told(bench: Bench) -> None:
     (bench.sys / "class/net/rail0/device").mkdir()
-    only(bench, "timeout", "mktemp", "rm", "mkdir", "cat", "tr", "head")
+    only(bench, "timeout", "mktemp", "rm", "mkdir", "cat", "tr", "head", "sh", "sed")
     found = parse_ports(bench.run("ports", str(bench.folder / "rails")).stdout)
     assert found["rail0"]["rail0"].unread == "ethtool is not installed" and "rail1" not in found

@@ -98,8 +98,10 @@ def _once(links: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the links; what a transceiver showed in several places, with other values in each, only for the first."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for number, one in enumerate(links):
-        known = (one["text"].partition(":")[0], one["expected"]) if one["kind"] == "optics" else (number,)
-        found.setdefault(known, one)
+        port, _colon, text = one["text"].partition(": ")
+        # Light that is sent and light that is received can have the same threshold.
+        known = (port, one["expected"], " receive" in text.partition(", expected")[0])
+        found.setdefault(known if one["kind"] == "optics" else (number,), one)
     return list(found.values())
 
 

@@ -104,11 +104,14 @@ def _outside(before: Shown, after: Shown) -> _Found:
         unit = "degrees C" if what == TEMPERATURE else "dBm"
         lowest, highest = min(one.value for one in worst), max(one.value for one in worst)
         own = _value(lowest, unit) if lowest == highest else f"{_number(lowest)} to {_value(highest, unit)}"
-        lanes = [str(one.lane) for one in worst if one.lane]
+        # A module has one temperature.
+        lanes = [str(one.lane) for one in worst if one.lane and what != TEMPERATURE]
         subject = f"lane {lanes[0]}" if len(lanes) == 1 else f"lanes {', '.join(lanes)}" if lanes else "the transceiver"
         verb = _VERBS[what] if len(lanes) < 2 else {"sends": "send", "receives": "receive"}[_VERBS[what]]
-        expected = f"{_SIDES[side]} {_value(worst[0].limit, unit)}"
-        text = f"{subject} {verb} {own}, expected {expected} ({_SOURCES[worst[0].level]}) {when} the tests"
+        # The one that all of them are beyond.
+        limit = (max if side == "low" else min)(worst, key=lambda one: one.limit)
+        expected = f"{_SIDES[side]} {_value(limit.limit, unit)}"
+        text = f"{subject} {verb} {own}, expected {expected} ({_SOURCES[limit.level]}) {when} the tests"
         yield "optics", own, expected, f"{text}. {_ADVICE[what, side]}" + (f". Module: {module}" if module else "")
 
 
@@ -161,7 +164,13 @@ def _at_switch(before: Shown, after: Shown) -> _Found:
     """Yield what the switch port of an InfiniBand port counted meanwhile."""
     if before.switch != after.switch or not after.switch:
         return
-    grown = {name: now - before.at_switch.get(name, now) for name, now in after.at_switch.items()}
+    # Extended counters have 64 bits, the others stay at their largest value. Both count separately.
+    grown = {
+        name: now - first[name]
+        for first, last in ((before.at_switch, after.at_switch), (before.wide, after.wide))
+        for name, now in last.items()
+        if name in first
+    }
     port = f"its switch port ({after.switch['switch']} port {after.switch['port']})"
     for kind, what, names, advice in _SWITCH_COUNTERS:
         own = ", ".join(f"{name} +{grown[name]}" for name in names if grown.get(name, 0) > 0)

@@ -54,8 +54,8 @@ _ERRORS = {"Effective Physical Errors": "mlxlink_effective_errors", "Symbol Erro
 # To which switch port an InfiniBand port is connected, and what perfquery shows of that one.
 _SWITCH = re.compile(r"switch ([0-9]{1,5}) (0x[0-9a-f]{1,16}) ?(.*)")
 _AT_SWITCH = re.compile(r"\.{1,40}([0-9]{1,20})")
-# Extended counters of the port itself.
-_OWN = re.compile(r"own_([A-Z][A-Za-z]{2,40}):\.{1,40}([0-9]{1,20})")
+# Extended counters of the port itself and of that switch port.
+_EXTENDED = re.compile(r"(own|wide)_([A-Z][A-Za-z]{2,40}):\.{1,40}([0-9]{1,20})")
 _PORT = re.compile(rf"{frames.PORT}([\w.-]{{1,64}}) ([\w.:@-]{{1,64}})", re.ASCII)
 _FIRST = f"\n{frames.MARK}{frames.PORT}"
 # Characters of a port, and ports of a rail: the members of a bond.
@@ -69,7 +69,8 @@ class Shown:
 
     ``level``: "warning", "alarm", or "limit" where the tool does not tell which. ``raw``: the share of wrong bits
     before FEC that the firmware computes since its counters were cleared. ``switch``: name and port of the switch of an
-    InfiniBand port, ``at_switch``: counters of that port, ``extended``: those of 64 bits of the port itself.
+    InfiniBand port, ``at_switch``: counters of that port, ``wide``: those of it that have 64 bits, ``extended``: those
+    of 64 bits of the port itself.
     """
 
     names: dict[str, str] = field(default_factory=dict)
@@ -81,6 +82,7 @@ class Shown:
     counters: dict[str, int] = field(default_factory=dict)
     switch: dict[str, str] = field(default_factory=dict)
     at_switch: dict[str, int] = field(default_factory=dict)
+    wide: dict[str, int] = field(default_factory=dict)
     extended: dict[str, int] = field(default_factory=dict)
     unread: str = ""
 
@@ -145,9 +147,10 @@ def _counter_line(found: Shown, line: str) -> None:
     if match := _COUNTER.fullmatch(line):
         found.counters[match[1]] = int(match[2])
     elif match := _SWITCH.fullmatch(line):
-        found.switch = {"switch": plain(match[3], 64) or match[2], "port": match[1]}
-    elif match := _OWN.fullmatch(line):
-        found.extended[match[1]] = int(match[2])
+        # smpquery fills a name with dots up to 32 characters.
+        found.switch = {"switch": plain(match[3].lstrip("."), 64) or match[2], "port": match[1]}
+    elif match := _EXTENDED.fullmatch(line):
+        (found.extended if match[1] == "own" else found.wide)[match[2]] = int(match[3])
     elif line.startswith("unread="):
         found.unread = plain(line[7:], 100)
 
@@ -164,8 +167,7 @@ def _module_line(found: Shown, line: str) -> None:
     elif name.startswith("Active FEC encoding") and _FEC.fullmatch(text):
         found.fec = text
     elif match := _AT_SWITCH.fullmatch(text):
-        # The extended counter stands first, and the other one stays at its largest value.
-        found.at_switch.setdefault(name[:40], int(match[1]))
+        found.at_switch[name[:40]] = int(match[1])
     elif match := _VALUE.fullmatch(text):
         if name in _VALUES:
             found.values.setdefault(_VALUES[name], {})[lane] = float(match[1])

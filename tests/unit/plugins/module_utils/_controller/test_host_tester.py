@@ -27,7 +27,7 @@ def test_no_value_is_left_out_of_a_command() -> None:
         host_tester.find(tester, 1, True, most=100), host_tester.remove(tester),
     ]  # fmt: skip
     assert [text for text in texts if "@" in text] == []
-    assert "RuntimeMaxSec=139 " in texts[-4] and "-le 204800 ]" in texts[-3]
+    assert "RuntimeMaxSec=139 " in texts[-4] and "-le 270336 ]" in texts[-3]
 
 
 @pytest.mark.parametrize(("deliveries", "seconds"), [

@@ -121,6 +121,12 @@ def test_a_transceiver_that_was_read_in_two_places_is_one_finding() -> None:
     ]
     made = summary.build({}, [], parts={"links": links})
     assert made["links"] == [links[0], links[1], links[3]]
+    least = {**one, "found": "no light", "expected": "at least -7 dBm"}
+    both = [
+        {**least, "text": f"a r0: lanes 1, 2 {verb} no light, expected at least -7 dBm"} for verb in ("send", "receive")
+    ]
+    again = {**least, "text": "a r0: lane 1 receives -9 dBm, expected at least -7 dBm"}
+    assert summary.build({}, [], parts={"links": [*both, again]})["links"] == both
 
 
 def test_parts_that_nobody_asked_for_are_absent() -> None:

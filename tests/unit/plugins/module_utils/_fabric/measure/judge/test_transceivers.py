@@ -69,6 +69,15 @@ OF = " Module: Arista Networks QDD-400G-XDR4, serial number XKT242211481"
             f" before and after the tests. {CLEAN}.{OF}",
         ),
         (
+            # One is beyond the alarm threshold, the other one only beyond the warning.
+            [
+                (RX.format(2) + "1.8629 mW / 2.70", RX.format(2) + "0.0862 mW / -10.64"),
+                (RX.format(3) + "1.8427 mW / 2.65", RX.format(3) + "0.1862 mW / -7.30"),
+            ],
+            "lanes 2, 3 receive -10.64 to -7.3 dBm, expected at least -6.9 dBm (warning threshold of the module)"
+            f" before and after the tests. {CLEAN}.{OF}",
+        ),
+        (
             [("1.4387 mW / 1.58", "0.0800 mW / -10.97")],
             "lane 4 sends -10.97 dBm, expected at least -3.9 dBm (alarm threshold of the module) before and after the"
             f" tests. Replace the transceiver.{OF}",
@@ -102,6 +111,16 @@ def test_light_levels_of_lanes_in_use(changes: list[tuple[str, str]], text: str)
 )
 def test_healthy_modules_and_those_without_values(text: str) -> None:
     assert findings(text) == []
+
+
+def test_a_module_has_one_temperature_whatever_a_host_prints() -> None:
+    hot = "".join(f"Module temperature (Channel {lane}) : 9{lane}.00 degrees C\n" for lane in (1, 2))
+    limits = "".join(
+        f"Module temperature {one} degrees C\n" for one in ("high alarm threshold : 80", "low alarm threshold : 0")
+    )
+    for text in (hot + limits, '"Temperature [C]" : "90,91,92,93 [-5..80]",'):
+        ((kind, found),) = findings(text)
+        assert kind == "optics" and found.startswith("gpu-1 rail0: the transceiver has 9"), found
 
 
 def test_a_fiber_without_light() -> None:
@@ -234,9 +253,30 @@ def test_what_the_switch_port_counted(before: str, after: str, kind: str, text: 
     assert findings(SWITCH + before, SWITCH.replace("7", "8", 1) + after) == []
 
 
-def test_the_extended_counter_counts() -> None:
-    found = shown("SymbolErrorCounter:..............70000\nSymbolErrorCounter:..............65535")
-    assert found.at_switch == {"SymbolErrorCounter": 70000}
+@pytest.mark.parametrize(
+    ("before", "after", "grown"),
+    [
+        # A counter of 16 bits stays at its largest value.
+        ("wide_SymbolErrorCounter:..70000\nSymbolErrorCounter:..65535", ("70004", "65535"), "SymbolErrorCounter +4"),
+        # The extended counters, which count separately, came only once.
+        ("SymbolErrorCounter:..7", ("70004", "7"), ""),
+        ("SymbolErrorCounter:..7", ("70004", "9"), "SymbolErrorCounter +2"),
+        ("wide_SymbolErrorCounter:..7\nSymbolErrorCounter:..0", ("", "9"), "SymbolErrorCounter +9"),
+    ],
+)
+def test_extended_counters_of_a_switch_port(before: str, after: tuple[str, str], grown: str) -> None:
+    wide, narrow = after
+    last = (f"wide_SymbolErrorCounter:..{wide}\n" if wide else "") + f"SymbolErrorCounter:..{narrow}"
+    found = findings(SWITCH + before, SWITCH + last)
+    assert [text.partition(" (")[2].partition("(")[2].partition(")")[0] for _kind, text in found] == [grown][
+        : bool(grown)
+    ]
+
+
+def test_a_long_name_of_a_switch() -> None:
+    """smpquery fills names with dots up to 32 characters."""
+    found = shown("switch 7 0x1070fd0300a00001 ..MF0;lon-ib-leaf-017:MQM9700/U1")
+    assert found.switch == {"switch": "MF0;lon-ib-leaf-017:MQM9700/U1", "port": "7"}
 
 
 def test_switch_ports_that_the_plan_does_not_know() -> None:
