@@ -30,7 +30,7 @@ def tell(result: Result) -> tuple[bool, str]:
     low, total = (sum(column) for column in zip(*counts.values()))
     bad = [path for path, (own, _total) in counts.items() if own]
     good = [path for path in counts if path not in bad]
-    what = "LID offset" if "lid_offset" in result["paths"][0] else _LABEL
+    what = "LID offset" if any("lid_offset" in row for row in result["paths"]) else _LABEL
     pair = f"{result['client']} to {result['server']} {result['rail']} {label(result)}"
     if not bad:
         return False, f"{pair}: none of {total} readings on {len(counts)} single paths is low"
@@ -51,11 +51,11 @@ def tell(result: Result) -> tuple[bool, str]:
 
 
 def _counts(rows: Sequence[Mapping[str, Any]]) -> dict[int, tuple[int, int]]:
-    """Return for each path how many of its readings are low, and how many there are."""
+    """Return for each path how many of its readings are low, and how many there are; not those without a path."""
     counts: dict[int, tuple[int, int]] = {}
     for row in rows:
-        if row["verdict"] != "no_data":
-            path = row["lid_offset"] if "lid_offset" in row else row["flow_labels"][0]
+        path = row.get("lid_offset", next(iter(row.get("flow_labels", ())), None))
+        if row["verdict"] != "no_data" and path is not None:
             low, total = counts.get(path, (0, 0))
             counts[path] = (low + (row["verdict"] == "fail"), total + 1)
     return dict(sorted(counts.items()))

@@ -17,6 +17,7 @@ from ...._common.errors import InputError
 from ...._common.reader import describe
 from ...intent.kinds import KINDS
 from ...intent.typed import Type, Unfit, dict_of, list_of, number, optional, plain, record
+from ..schedule.flow_labels import LARGEST as LARGEST_LABEL
 from ..schedule.schedule import Measurement, subject
 
 SCHEMA = "gpufabric.rdma/report/2"
@@ -108,7 +109,11 @@ _SIZE = number(0, 1 << 40, whole=True)
 _WORDS = optional(_word)
 _DICT = _by_name(_any)
 _VERDICT = _one_of("pass", "fail", "no_data")
-_ATTEMPT = record(**{"pass": _SIZE}, value=optional(_AMOUNT), verdict=_VERDICT, reason=_word)
+_ATTEMPT = _all(
+    record(**{"pass": _SIZE}, value=optional(_AMOUNT), verdict=_VERDICT, reason=_word),
+    # Options of commands that people copy are made of these.
+    _partial(flow_labels=list_of(number(1, LARGEST_LABEL, whole=True), 1024), lid_offset=number(0, 127, whole=True)),
+)
 _RESULT = _all(
     record(
         **dict.fromkeys(("where", "rail", "client", "server", "test", "bound_by", "reason"), _word),
@@ -120,6 +125,7 @@ _RESULT = _all(
     ),
     _partial(
         size=_SIZE,
+        paths=list_of(_ATTEMPT, _MOST),
         **dict.fromkeys(("peer_rail", "memory", "star", "basis", "resumed"), _word),
         counters=_by_name(_by_name(_AMOUNT)),
         link=_by_name(_DICT),

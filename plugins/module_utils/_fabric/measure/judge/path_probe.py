@@ -19,6 +19,7 @@ from ..schedule.schedule import Measurement, Round, subject
 from .flaws import blocked
 from .paths import can_choose, lids, most_labels
 from .session import State, asked_exchange
+from .ways import exchange_of
 
 Result = Mapping[str, Any]
 # Rounds of a pair, the paths that are tried in them, how many of these are of its low reading, and pairs of a rail.
@@ -40,7 +41,7 @@ def planned(
     if left <= 0 or not can_choose(state) or asked_exchange(state) == "cm":
         return []
     again = bool(state.probes)
-    found = _mixed(results) if again else _pairs(state, results, view)
+    found = _mixed(state, results) if again else _pairs(state, results, view)
     orders = {test: list(_order(state, test, _paths(state, test, result), again=again)) for test, result in found}
     rounds = []
     for at in range(ROUNDS):
@@ -50,14 +51,20 @@ def planned(
     return rounds[:left]
 
 
-def _mixed(results: Sequence[Result]) -> Iterator[tuple[Measurement, Result]]:
+def _mixed(state: State, results: Sequence[Result]) -> Iterator[tuple[Measurement, Result]]:
+    """Yield the tests of which some paths read low and some do not, as far as they can still be repeated."""
     for result in results:
         if {"pass", "fail"} <= {row["verdict"] for row in result.get("paths", ())}:
-            yield subject(result), result
+            test = subject(result)
+            if test in state.probes and _usable(state, test):
+                yield test, result
 
 
 def _pairs(state: State, results: Sequence[Result], view: View) -> Iterator[tuple[Measurement, Result]]:
     """Yield up to _PAIRS tests of each rail that read low beyond chance, between ports that both work with others."""
+    low = _low(results, view)
+    if not low:
+        return
     partners: dict[tuple[str, str], set[str]] = {}
     for result in results:
         if readings(result)[0] < readings(result)[1]:
@@ -66,7 +73,7 @@ def _pairs(state: State, results: Sequence[Result], view: View) -> Iterator[tupl
     busy: set[tuple[str, str]] = set()
     counts: dict[str, int] = {}
     hosts = {host for host, _rail in partners}
-    for result in sorted(_low(results, view), key=lambda one: (-readings(one)[0], subject(one))):
+    for result in sorted(low, key=lambda one: (-readings(one)[0], subject(one))):
         test, ends = subject(result), set(ends_of(result))
         works = all(partners.get(end, set()) - {test.client, test.server} for end in ends)
         if (
@@ -101,6 +108,8 @@ def _may_part(result: Result, view: View, hosts: int) -> bool:
 def _usable(state: State, test: Measurement) -> bool:
     """Return whether a test can be repeated on one path of its own."""
     single = not test.star and test.client != test.server and test in state.attempts and not blocked(state, test)
+    # RDMA-CM, which a test takes after another exchange failed, ignores what is chosen.
+    single = single and exchange_of(state, test) == asked_exchange(state)
     return single and (most_labels(state, test) > 0 or lids(state, test) > 1)
 
 

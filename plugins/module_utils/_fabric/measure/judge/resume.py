@@ -152,7 +152,9 @@ def _below(state: State, test: Measurement, value: float) -> str:
 
 def _today(expectation: Expectation, result: Result, around: int) -> dict[str, Any]:
     expected = results.expected(expectation, around)
-    return {**result, "expected": expected, "bound_by": expectation.bound_by, "basis": expectation.why}
+    # What single paths showed then is no evidence of today.
+    kept = {key: value for key, value in result.items() if key != "paths"}
+    return {**kept, "expected": expected, "bound_by": expectation.bound_by, "basis": expectation.why}
 
 
 def _why(refused: Mapping[Measurement, str], count: int) -> str:

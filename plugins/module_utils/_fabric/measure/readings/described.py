@@ -31,7 +31,8 @@ LARGEST_GID = 64
 _LARGEST_PORT = 255
 _CPUS = re.compile(r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?){0,511}")
 _PKEYS = re.compile(r"(?:[0-9]{1,3}:0x[0-9a-f]{4}(?: [0-9]{1,3}:0x[0-9a-f]{4}){0,127})?")
-_LID = optional(matching(re.compile(r"0x[0-9a-f]{1,8}"), "a LID"), "-")
+# InfiniBand has 16 bits, others up to 24; testers refuse numbers of more than 9 digits.
+_LID = optional(matching(re.compile(r"0x[0-9a-f]{1,6}"), "a LID"), "-")
 _CPU_LIST = optional(matching(_CPUS, "a list of CPUs"), "-")
 _RAIL: Mapping[str, Type] = {
     "device": name("the name of an RDMA device"),

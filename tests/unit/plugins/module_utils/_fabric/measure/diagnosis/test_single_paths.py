@@ -55,6 +55,9 @@ def six(first: str, second: str = "ppp", **change: Any) -> dict[str, Any]:
      "h1 to h2 rail0 write_bw: low on each of 6 single paths, so it is not one of several paths"),
     (result({path: "p" if path else "f" for path in range(6)}), False, ""),
     (six("fnn"), False, ""),
+    # Of a test that found its peer another way no path is known.
+    ({**six("fff"), "paths": [{"verdict": "fail"}, *six("fff")["paths"], {"verdict": "pass"}]}, True, BAD),
+    ({**six("fff"), "paths": [{"verdict": "fail"}, {"verdict": "pass"}]}, False, ""),
     (result({1: "fff"}), False, ""),
     (result({1: "nnn"}), False, ""),
     (result({}), False, ""),

@@ -63,7 +63,9 @@ ROW = factory.result(
     "a", "b", memory="host", basis="link", counters={"client": {"out_of_sequence": 3}},
     link={"server": {"rate": "100"}}, spread={"min": 90.0, "max": 98.01, "n": 2},
     gpu={"server": {"bdf": "0000:1a:00.0", "path": "PIX"}},
+    paths=[{"pass": 2, "value": 98.01, "verdict": "pass", "reason": "", "flow_labels": [7]}],
 )  # fmt: skip
+ROW["passes"] = [{**ROW["passes"][0], "flow_labels": [7, 16383], "lid_offset": 127}]
 PLAN = tester_logs.plan(["a", "b"], ["rail0"])
 REPORT: dict[str, Any] = {
     **summary.build({}, [ROW, factory.result("b", "a", verdict="fail")]), "diagnoses": [DIAGNOSIS], "scope": SCOPE,
@@ -132,6 +134,8 @@ def test_a_whole_report_is_read_and_used() -> None:
     assert EarlierReport.read(REPORT, "/r/report.json") == report
     (kept,) = use(report)
     assert (kept["client"], kept["value"], kept["resumed"]) == ("a", 98.01, "20261122T000000Z-00000a")
+    # What single paths showed then is no evidence of today.
+    assert "paths" not in kept
     show([kept])
 
 
@@ -202,6 +206,11 @@ GIVE = "Give the report.json of an earlier run"
          'results[0].size: expected a whole number from 0 to 1099511627776, found "4096" (text)'),
         (damaged(("results", 0, "passes", 0, "value"), "x"),
          'results[0].passes[0].value: expected a number from 0 to 1000000000000000.0, found "x" (text)'),
+        (damaged(("results", 0, "passes", 0, "flow_labels", 1), "; reboot"),
+         'results[0].passes[0].flow_labels[1]: expected a whole number from 1 to 16383, found "; reboot" (text)'),
+        (damaged(("results", 0, "passes", 0, "lid_offset"), 128),
+         "results[0].passes[0].lid_offset: expected a whole number from 0 to 127, found 128 (number)"),
+        (damaged(("results", 0, "paths"), [{}]), "results[0].paths[0].pass: expected a value, found nothing (null)"),
     ],
 )  # fmt: skip
 def test_a_fault_is_named(found: Any, fault: str) -> None:

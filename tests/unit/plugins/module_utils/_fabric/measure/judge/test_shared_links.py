@@ -38,11 +38,16 @@ def described(hosts: list[str]) -> dict[str, str]:
 
 
 def measured(
-    made: dict[str, Any], shared: dict[str, float], failing: str = "", slow: tuple[str, str] = ("", "")
+    made: dict[str, Any],
+    shared: dict[str, float],
+    failing: str = "",
+    slow: tuple[str, str] = ("", ""),
+    paused: int = 0,
 ) -> tuple[Step, list[Step]]:
     """Measure to the end.
 
     ``shared``: Gb/s that the link of a host carries; ``failing``: a rail that then fails; ``slow``: a port of 50 Gb/s.
+    ``paused``: microseconds for which a port pauses its switch while two rails use a link.
     """
     hosts = list(made["endpoints"]["host"])
     texts, passes, steps = described(hosts), [], []
@@ -68,7 +73,10 @@ def measured(
                 if rail == slow[1] and slow[0] in ends:
                     reached = min(reached, 50.0)
                 text = "" if many > 1 and rail == failing else ROW % reached
-                frames.append(frame(line, int(not text), text, "seconds=2 exchange=plain memory=host"))
+                header = "seconds=2 ran=10 exchange=plain memory=host"
+                if many > 1 and paused:
+                    text = f"counters tx_pause_storm_events=+1\namounts tx_prio3_pause_duration=+{paused}\n{text}"
+                frames.append(frame(line, int(not text), text, header))
             logs[name] = tester_logs.log(len(passes) + 1, own, frames)
         passes.append(Pass(logs, {}))
     raise AssertionError("the measurement does not end")
@@ -127,6 +135,12 @@ def test_a_slow_port_is_not_taken_for_its_link() -> None:
     assert rows(found)[0]["text"].endswith("that they share); h2 rail1 too slow alone as well")
     assert [(one["kind"], one["host"], one["rail"]) for one in found.summary["diagnoses"]] == [("port", "h2", "rail1")]
     assert not any("at the same time" in text for text in found.warnings)
+
+
+def test_what_ports_count_while_their_link_is_overloaded_is_no_finding() -> None:
+    found, _steps = measured(plan(["h1", "h2"]), {}, paused=4_000_000)
+    assert [row["verdict"] for row in rows(found)] == ["pass"]
+    assert found.links == []
 
 
 def test_a_missing_reading_is_no_data() -> None:

@@ -39,6 +39,8 @@ def test_what_a_tester_prints_of_a_port_is_valid() -> None:
     ("change", "expected"),
     [
         ({"lid": "26"}, "lid='26' is invalid; expected a LID"),
+        # Testers accept numbers of 9 digits for --dlid, so this one would end the test of another host.
+        ({"lid": "0xffffffff"}, "lid='0xffffffff' is invalid; expected a LID"),
         ({"sm_lid": "0x123456789"}, "sm_lid='0x123456789' is invalid; expected a LID"),
         ({"prefix": "fe80:0:0:0"}, "prefix='fe80:0:0:0' is invalid; expected the prefix of a subnet"),
         ({"pkeys": "0:0xffff -S 3"}, "pkeys='0:0xffff -S 3' is invalid; expected partition keys with their indexes"),
