@@ -96,7 +96,8 @@ def _impaired(before: Impairment, fault: Fault) -> Impairment:
     if fault.kind == "slow":
         return replace(before, rate=min(rate(fault.value), before.rate or float("inf")))
     if fault.kind == "oneway":
-        return replace(before, **{_way(fault.value): 1.0})
+        inward = _way(fault.value) == "in"
+        return replace(before, loss_in=1.0) if inward else replace(before, loss_out=1.0)
     if fault.kind == "lossy":
         return replace(before, loss=percent(fault.value) / 100)
     if fault.kind == "blackhole":
@@ -123,7 +124,7 @@ def percent(text: str) -> float:
 def _way(text: str) -> str:
     if text not in _WAYS:
         raise LabError(f"'{text}' is no way; say it like {' or '.join(_WAYS)}")
-    return f"loss_{text}"
+    return text
 
 
 def _host(words: list[str]) -> str:
