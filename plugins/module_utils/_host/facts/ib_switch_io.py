@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._common.errors import CommandError
 from ..system import command
-from ..system.files import names
+from ..system.files import names, read_text
 
 SECONDS = 3
 
@@ -33,5 +33,7 @@ def read(rdma: Mapping[str, Any]) -> dict[str, list[str]]:
         except CommandError:
             # Without access to management datagrams, or an answer, the other ports would only cost time.
             break
-        found.update(dict.fromkeys(names(f"{function}/net"), texts))
+        # A device of mlx4 has two ports, and only the first was asked.
+        first = [one for one in names(f"{function}/net") if read_text(f"{function}/net/{one}/dev_port") in (None, "0")]
+        found.update(dict.fromkeys(first, texts))
     return found

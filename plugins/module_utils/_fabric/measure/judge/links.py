@@ -39,7 +39,7 @@ def conclude(state: State, evidence: Evidence) -> list[str]:
     seen = _seen(state, evidence)
     if evidence.ports:
         host_ports.add(state.ports, *seen)
-    return [*bond_members.proofs(state.plan, state.ports), *transceivers.told(*seen)]
+    return [*bond_members.proofs(state.plan, state.ports), *transceivers.told(*seen, rails=state.rails)]
 
 
 def _seen(state: State, evidence: Evidence) -> tuple[Mapping[str, Ports], Mapping[str, Ports]]:

@@ -213,13 +213,14 @@ def switches(known: Mapping[str, Mapping[str, Any]], before: Hosts) -> dict[str,
     return found
 
 
-def told(before: Hosts, after: Hosts) -> list[str]:
+def told(before: Hosts, after: Hosts, *, rails: Collection[str]) -> list[str]:
     """Return a sentence about how many ports show their transceiver, and why others could not be read."""
     ports = {
         (host, rail, netdev): shown
         for hosts in (before, after)
         for host, own in sorted(hosts.items())
         for rail, devices in own.items()
+        if rail in rails
         for netdev, shown in devices.items()
     }
     read = sum(bool(shown.values or shown.module) for shown in ports.values())

@@ -57,6 +57,8 @@ _AT_SWITCH = re.compile(r"\.{1,40}([0-9]{1,20})")
 # Extended counters of the port itself and of that switch port.
 _EXTENDED = re.compile(r"(own|wide)_([A-Z][A-Za-z]{2,40}):\.{1,40}([0-9]{1,20})")
 _PORT = re.compile(rf"{frames.PORT}([\w.-]{{1,64}}) ([\w.:@-]{{1,64}})", re.ASCII)
+# Why a tester could not read a port; each is a sentence of the report.
+_UNREAD = ("ethtool is not installed", "its tools did not answer in time")
 _FIRST = f"\n{frames.MARK}{frames.PORT}"
 # Characters of a port, and ports of a rail: the members of a bond.
 _LONGEST = 8192
@@ -151,8 +153,8 @@ def _counter_line(found: Shown, line: str) -> None:
         found.switch = {"switch": plain(match[3].lstrip("."), 64) or match[2], "port": match[1]}
     elif match := _EXTENDED.fullmatch(line):
         (found.extended if match[1] == "own" else found.wide)[match[2]] = int(match[3])
-    elif line.startswith("unread="):
-        found.unread = plain(line[7:], 100)
+    elif line.startswith("unread=") and line[7:] in _UNREAD:
+        found.unread = line[7:]
 
 
 def _module_line(found: Shown, line: str) -> None:

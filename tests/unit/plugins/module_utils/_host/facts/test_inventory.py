@@ -410,6 +410,10 @@ def test_the_switch_of_an_infiniband_port(
     found = {port["pci"]: port["switch"] for port in host.inventory().to_dict()["ports"] if port["switch"]}
     expected = {"system": system, "chassis": "0xb83fd20300a00001", "port": "7", "max_frame": None, "pfc": None}
     assert found == ({} if system is None else {"0000:21:00.0": expected})
+    # The second port of a device (mlx4) has another switch port than the first.
+    for netdev in tmp_path.glob("**/0000:21:00.0/net/*"):
+        (netdev / "dev_port").write_text("1\n")
+    assert host.inventory().neighbours == {}
 
 
 def test_a_subnet_that_does_not_answer_fails_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

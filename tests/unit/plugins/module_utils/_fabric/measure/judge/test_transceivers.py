@@ -209,11 +209,12 @@ def test_members_of_a_bond_are_named() -> None:
 
 def test_what_was_read_is_told() -> None:
     ports = hosts(COOL, "", "unread=ethtool is not installed")
-    assert transceivers.told(ports, ports) == [
+    ports["gpu-2"] = {**ports["gpu-2"], "foreign": {"eth0": shown("unread=ethtool is not installed")}}
+    assert transceivers.told(ports, ports, rails=["rail0"]) == [
         "transceivers read at 1 of 3 ports",
         "transceivers not read at 1 of 3 ports (gpu-3): ethtool is not installed",
     ]
-    assert transceivers.told(hosts("", ""), {}) == []
+    assert transceivers.told(hosts("", ""), {}, rails=["rail0"]) == []
 
 
 SWITCH = "switch 7 0x1070fd0300a00001 leaf1\n"

@@ -82,6 +82,7 @@ def test_fec_and_counters() -> None:
     histogram = "fec_symbol_err_0: 445 [ per_lane: 125, 120 ]\n rx_prio3_bytes: 77"
     assert shown(histogram).counters == {"fec_symbol_err_0": 445, "rx_prio3_bytes": 77}
     assert shown("unread=ethtool is not installed").unread == "ethtool is not installed"
+    assert shown("unread=another text of a host").unread == ""
 
 
 def test_ports_are_found_after_the_description_and_in_the_last_logs() -> None:
