@@ -83,13 +83,13 @@ def _without_slow_ports(state: State, found: list[dict[str, Any]]) -> list[dict[
     for test, attempts in state.attempts.items():
         if not test.peer_rail and not test.star:
             values = [attempt.sample.value for attempt in attempts if attempt.sample]
-            for key in _sides(test) if values else ():
+            for key in _sides(state, test) if values else ():
                 best[key] = max(best.get(key, 0.0), *values)
     for row, own in zip(found, state.together.values()):
         slow = [
             f"{key[0]} {test.rail}"
             for test, _attempt in own
-            for key in _sides(test)
+            for key in _sides(state, test)
             if best.get(key, inf) < (expectation_of(state, test).least or 0.0)
         ]
         if row["verdict"] == verdict.FAIL and slow:
@@ -98,10 +98,11 @@ def _without_slow_ports(state: State, found: list[dict[str, Any]]) -> list[dict[
     return found
 
 
-def _sides(test: Measurement) -> tuple[tuple[str, ...], ...]:
-    """Return what a test measures on each side alone."""
+def _sides(state: State, test: Measurement) -> tuple[tuple[str, ...], ...]:
+    """Return what a test measures on each side alone: one direction of its port, or both together."""
     same = (test.rail, test.kind, test.memory)
-    return (test.client, "client", *same), (test.server, "server", *same)
+    client, server = ("both", "both") if state.tests["directions"] == "together" else ("client", "server")
+    return (test.client, client, *same), (test.server, server, *same)
 
 
 def _row(state: State, own: Group) -> dict[str, Any]:

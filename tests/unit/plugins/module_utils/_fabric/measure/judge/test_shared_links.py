@@ -137,6 +137,13 @@ def test_a_slow_port_is_not_taken_for_its_link() -> None:
     assert not any("at the same time" in text for text in found.warnings)
 
 
+def test_in_both_directions_a_slow_port_is_known_by_either_side() -> None:
+    # All ports are too slow here; h3 is always the server, but for the rails at once.
+    found, _steps = measured(plan(["h1", "h2", "h3"], directions="together"), {})
+    assert [(row["client"], row["verdict"]) for row in rows(found)] == [("h1", "no_data"), ("h3", "no_data")]
+    assert not any("at the same time" in text for text in found.warnings)
+
+
 def test_what_ports_count_while_their_link_is_overloaded_is_no_finding() -> None:
     found, _steps = measured(plan(["h1", "h2"]), {}, paused=4_000_000)
     assert [row["verdict"] for row in rows(found)] == ["pass"]
