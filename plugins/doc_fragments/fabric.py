@@ -1132,8 +1132,8 @@ options:
           compare_host_memory:
             description:
               - "With GPU memory: measure each port once more from host memory, as client and as server, for each kind. The report shows both side
-                by side. This adds 2 slots for each kind with an even number of hosts, up to 4 with an odd one, more if rails take turns. Default:
-                C(true)."
+                by side. With C(directions: swap), this adds 2 slots for each kind with an even number of hosts, up to 4 with an odd one; up to 5
+                with other directions; more if rails take turns. Default: C(true)."
             type: bool
           hugepages:
             description:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Collection, Mapping
@@ -34,10 +35,10 @@ def write(folder: str, made: Mapping[str, Any], hosts: Collection[str]) -> dict[
     {} where it does not have these ``hosts``, or there is none. The controller renders the page from its data.
     """
     report = of_rails(folder)
-    both = collectives.joined(report, made, hosts) if report else {}
-    if not both:
-        return {}
     try:
+        both = collectives.joined(report, made, hosts) if report else {}
+        if not both:
+            return {}
         files = render(both, {}, _SHOWN)
         data = json.dumps(page(both))
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -47,6 +48,9 @@ def write(folder: str, made: Mapping[str, Any], hosts: Collection[str]) -> dict[
         ) from None
     del files["plan.json"]
     try:
+        # That of the earlier verdict; the action plugin writes the new one, unless this run is ended before.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, report_folder.PAGE))
         for name, text in files.items():
             text_files.write(os.path.join(folder, name), text, MODES.get(name, report_folder.MODE))
     except OSError as error:

@@ -40,6 +40,8 @@ KEYS = frozenset(
 )
 # Below these stand names that are not ours: counters, hosts, programs.
 FREE = frozenset(("hosts", "counters", "context", "lateness", "left_out", "transports"))
+# What is added to a report after the gates were judged.
+LATER = "nccl"
 # So much of what a query gave is shown.
 SHOWN = 400
 
@@ -150,6 +152,11 @@ def _query_problems(query: str) -> list[str]:
     fields = list(_fields(tree))
     if not any(node["type"] == "field" for node in _nodes(tree)):
         problems.append("does not read the report, so its result would never change")
+    if LATER in set(fields) - named:
+        problems.append(
+            f"reads {LATER}, but collectives run only after the gates have decided, so it would find nothing. The"
+            " verdict of the report includes them. Set their limits in rdma_fabric.tests.nccl.minimum"
+        )
     unknown = dict.fromkeys(name for name in fields if name not in KEYS | named)
     return problems + [f'no field of a report is named "{name}"; {nearest(name, KEYS)}' for name in unknown]
 

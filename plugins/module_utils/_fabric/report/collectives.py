@@ -20,11 +20,12 @@ def joined(report: Report, made: Report, hosts: Collection[str]) -> dict[str, An
 
     If the report is a redacted one, addresses in what programs printed are replaced too.
     """
+    rails = of_rails(report)
     if not set(hosts) <= set(report["hosts"]):
         return {}
     results = [{key: result[key] for key in _RESULT} for result in made["results"]]
     section = {key: made[key] for key in ("run", "verdict", "left_out", "findings")}
-    section.update(rails=of_rails(report), results=results)
+    section.update(rails=rails, results=results)
     both = {section["rails"], section["verdict"]}
     verdict = FAIL if FAIL in both else NO_DATA if NO_DATA in both else PASS
     if _is_redacted(report):

@@ -67,9 +67,16 @@ def check_cuda() -> None:
             f"perftest_cuda: {PERFTEST} is not installed. Set install_packages: true, or install a perftest with CUDA"
         )
     # Asking for it exits with 1.
-    shown = command.run([PERFTEST, "--help"], timeout=10, check=False).stdout
+    help_ = command.run([PERFTEST, "--help"], timeout=10, check=False)
+    shown = help_.stdout + help_.stderr
     if "--use_cuda_bus_id" in shown:
         return
+    if "--report_gbits" not in shown:
+        raise InputError(
+            f"perftest_cuda: '{PERFTEST} --help' does not list the options of perftest: it ended with status {help_.rc}"
+            f" and printed {help_.said[:200]}. Make it start on this host: one with CUDA needs the libraries of the GPU"
+            " driver (libcuda.so.1)"
+        )
     version = command.run([PERFTEST, "--version"], timeout=10, check=False).stdout.rpartition("Version: ")[2].strip()
     raise InputError(
         f"perftest_cuda: perftest {version or 'of an unknown version'} is built without CUDA (its help does not list"

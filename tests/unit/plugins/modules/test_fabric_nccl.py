@@ -230,6 +230,30 @@ def test_a_report_of_other_hosts_or_one_that_was_changed_is_left_alone(
     assert changed["msg"].endswith("Measure the rails again")
 
 
+@pytest.mark.parametrize(
+    "other", [{"hosts": None}, {"hosts": {"h1": {}, "h2": {}}}, {"nccl": []}, {"nccl": {"rails": "x"}}]
+)
+def test_what_is_no_report_of_rails_is_refused_with_a_message(
+    world: World, capsys: pytest.CaptureFixture[str], other: dict[str, Any]
+) -> None:
+    folder = rails_report(world, capsys)
+    made = json.loads((folder / "report.json").read_text())
+    (folder / "report.json").write_text(json.dumps({**made, **other}))
+    refused = world.run(limit=["h1", "h2"])
+    assert "report.json was changed after it was written" in refused["msg"]
+    assert world.cluster.jobs == []
+
+
+def test_no_page_with_an_earlier_verdict_stands_while_collectives_run(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = rails_report(world, capsys)
+    (folder / "report.html").write_text("passed")
+    # A module that is killed leaves the work of its action plugin undone.
+    world.run(limit=["h1", "h2"])
+    assert not (folder / "report.html").exists()
+
+
 def test_addresses_do_not_come_into_a_redacted_report(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     folder = rails_report(world, capsys, redact=True)
     stuck = json.loads(json.dumps(STUCK))

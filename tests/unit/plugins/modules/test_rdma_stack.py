@@ -121,7 +121,7 @@ def test_perftest_without_cuda_is_refused_before_a_change(
 def test_perftest_is_checked_once_its_packages_are_there(
     host: Host, capsys: pytest.CaptureFixture[str], database: package_fake.Database
 ) -> None:
-    host.prints["ib_write_bw --help"] = "Usage:\n"
+    host.prints["ib_write_bw --help"] = "Usage:\n      --report_gbits\n"
     have(database, "ibverbs-providers", "rdma-core")
     first = call(host, capsys, provider="inbox", perftest_cuda=True)
     assert first["packages"]["install"] == ["perftest"]
@@ -132,6 +132,16 @@ def test_perftest_is_checked_once_its_packages_are_there(
     )
     # What is removed needs no CUDA.
     assert "msg" not in call(host, capsys, state="absent", perftest_cuda=True)
+
+
+def test_perftest_that_does_not_start_is_not_called_one_without_cuda(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # As the loader does where the driver of the GPU is missing; it prints why to the other stream.
+    host.prints["ib_write_bw --help"] = ""
+    message = call(host, capsys, perftest_cuda=True)["msg"]
+    assert "perftest_cuda: 'ib_write_bw --help' does not list the options of perftest" in message
+    assert "libcuda.so.1" in message and "without CUDA" not in message
 
 
 def test_a_second_run_changes_nothing(host: Host, capsys: pytest.CaptureFixture[str]) -> None:

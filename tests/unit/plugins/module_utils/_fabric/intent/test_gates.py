@@ -135,6 +135,11 @@ BAD: list[tuple[Any, str]] = [
         gate("length(results[?valeu < `90`]) == `0`"),
         'rdma_gates[0].query: no field of a report is named "valeu"; did you mean "value"?',
     ),
+    (
+        gate("nccl.verdict == 'pass'"),
+        "rdma_gates[0].query: reads nccl, but collectives run only after the gates have decided, so it would find"
+        " nothing. The verdict of the report includes them. Set their limits in rdma_fabric.tests.nccl.minimum",
+    ),
     (gate("`true`"), "rdma_gates[0].query: does not read the report, so its result would never change"),
 ]
 
