@@ -12,6 +12,7 @@ from ..._common.fold import fold
 from ..._common.pci import NIC_VENDOR
 from ..._common.rdma_modules import OTHERS, STORAGE
 from ..._common.reader import some
+from ..intent.releases import LINES
 from ..operator.nodes import NIC_LABEL_NAME
 from .objects import Objects, at, dicts, label, mapping, text
 from .rule import WARNING, Found, Rule
@@ -25,13 +26,13 @@ _UNLOADS = {"UNLOAD_STORAGE_MODULES": STORAGE, "UNLOAD_THIRD_PARTY_RDMA_MODULES"
 
 
 def _policies(objects: Objects) -> list[Mapping[str, Any]]:
-    """Return the policies with a driver for all hosts: for which ones others are, their facts cannot tell."""
-    return [
-        policy
-        for policy in objects.of("NicClusterPolicy")
-        if isinstance(at(policy, "spec", "ofedDriver"), Mapping)
-        and (objects.selected or not at(policy, "spec", "nodeAffinity"))
-    ]
+    return objects.for_hosts("ofedDriver")
+
+
+def _vendors_images(policy: Mapping[str, Any]) -> bool:
+    """Return whether the images are the vendor's; another repository can have images for further systems."""
+    repository = text(policy, "spec", "ofedDriver", "repository") or text(policy, "spec", "global", "repository")
+    return not repository or any(repository in (line.registry, line.staging) for line in LINES.values())
 
 
 def _hosts(objects: Objects) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -120,7 +121,7 @@ def _modules(objects: Objects) -> Iterator[Found]:
 def _system(objects: Objects) -> Iterator[Found]:
     systems = ((text(node, "metadata", "name"), text(node, "metadata", "labels", _SYSTEM)) for node in _nodes(objects))
     found = [(name, system) for name, system in systems if system and system not in _BUILT_FOR]
-    for policy in _policies(objects) if found else ():
+    for policy in filter(_vendors_images, _policies(objects)) if found else ():
         for place, system in _by_reason(iter(found), "Node"):
             yield Found(
                 place,

@@ -35,6 +35,15 @@ class Objects:
         """Return the objects of some kinds, in their order."""
         return [item for item in self.items if isinstance(item, Mapping) and item.get("kind") in kinds]
 
+    def for_hosts(self, section: str) -> list[Mapping[str, Any]]:
+        """Return the policies with a section that are for all hosts: for which ones others are, facts cannot tell."""
+        return [
+            policy
+            for policy in self.of("NicClusterPolicy")
+            if isinstance(at(policy, "spec", section), Mapping)
+            and (self.selected or not at(policy, "spec", "nodeAffinity"))
+        ]
+
 
 def label(item: Mapping[str, Any]) -> str:
     """Return how a message calls an object: ``Kind name`` or ``Kind namespace/name``."""

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._common.fold import fold
 from ..._common.reader import and_more
+from ..operator.claims import GATE
 from .objects import Objects, at, dicts, label, mapping, number, pf_names, text, texts
 from .policy_rules import ports_of_plugins
 from .rule import ERROR, WARNING, Found, Rule
@@ -97,6 +98,8 @@ def _missing_vfs(objects: Objects) -> Iterator[Found]:
 
 
 def _not_offered(objects: Objects) -> Iterator[Found]:
+    if any(at(one, "spec", "featureGates", GATE) is True for one in objects.of("SriovOperatorConfig")):
+        return  # Pods claim VFs, and no device plugin offers them.
     offers = {text(node, "metadata", "name"): mapping(node, "status", "allocatable") for node in objects.of("Node")}
     states = objects.of("SriovNetworkNodeState")
     synced = {text(one, "metadata", "name") for one in states if text(one, "status", "syncStatus") == "Succeeded"}
@@ -147,15 +150,20 @@ def _exclusive(objects: Objects) -> Iterator[Found]:
 
 
 def _exclusive_hosts(objects: Objects) -> Iterator[Found]:
-    argument = _MODES["exclusive"]
-    policies = [one for one in objects.of("NicClusterPolicy") if isinstance(at(one, "spec", _SHARED), Mapping)]
-    hosts = [name for name, facts in objects.hosts.items() if argument in text(facts, "kernel", "cmdline").split()]
+    argument, policies = _MODES["exclusive"], objects.for_hosts(_SHARED)
+    modes = {name: _netns(text(facts, "kernel", "cmdline").split()) for name, facts in objects.hosts.items()}
+    # The kernel takes the last one.
+    hosts = [name for name, own in modes.items() if own[-1:] == [argument]]
     if policies and hosts:
         yield Found(
             f"host {fold(hosts)}",
             f"{argument} is set, and {label(policies[0])} has spec.{_SHARED}, whose devices need the mode shared."
             " Remove the argument, and reboot the host",
         )
+
+
+def _netns(words: Sequence[str]) -> list[str]:
+    return [word for word in words if word.startswith(_NETNS)]
 
 
 def _two_owners(objects: Objects) -> Iterator[Found]:
@@ -178,7 +186,7 @@ def _reboot_loop(objects: Objects) -> Iterator[Found]:
             continue
         for word in needed.keys() - {*words}:
             hosts[f"{needed[word]} needs {word} on the nodes that it selects. {_SET}"].append(name)
-        netns = [word for word in words if word.startswith(_NETNS)]
+        netns = _netns(words)
         if netns and not {*needed} & {*_MODES.values()}:
             hosts[f"{netns[0]} is set, but no {_POOL} has an rdmaMode. Remove the argument"].append(name)
     for found, names in sorted(hosts.items()):
@@ -216,8 +224,17 @@ def _selected(objects: Objects) -> Iterator[tuple[Mapping[str, Any], str, Mappin
             if not _selects(at(policy, "spec", "nodeSelector"), labels.get(node)):
                 continue
             for port in dicts(state, "status", "interfaces"):
-                if text(port, "name") in names:
+                if text(port, "name") in names and _fits(at(policy, "spec", "nicSelector"), port):
                     yield policy, node, port
+
+
+def _fits(selector: Any, port: Mapping[str, Any]) -> bool:
+    """Return whether a port has all else that a selector requires; nodes may have other ports of the same name."""
+    addresses = texts(selector, "rootDevices")
+    given = {key: text(selector, key) for key in ("vendor", "deviceID", "netFilter")}
+    return (not addresses or text(port, "pciAddress") in addresses) and all(
+        text(port, key) == value for key, value in given.items() if value
+    )
 
 
 def _selects(selector: Any, labels: Any) -> bool:

@@ -17,11 +17,13 @@ _DEVICE_CLASS = "sriovnetwork.k8snetworkplumbingwg.io"
 # The driver publishes the resource of a policy as this attribute of each VF, with its prefix.
 _ATTRIBUTE = 'device.attributes["k8s.cni.cncf.io"].resourceName'
 _REQUEST = "vf"
+# Feature gate of the SR-IOV operator's configuration.
+GATE = "dynamicResourceAllocation"
 
 
 def values() -> dict[str, Any]:
     """Return the values of the operator's chart with which the DRA driver replaces the SR-IOV device plugin."""
-    gates = {"dynamicResourceAllocation": True}
+    gates = {GATE: True}
     return {"sriov-network-operator": {"sriovOperatorConfig": {"featureGates": gates}}}
 
 

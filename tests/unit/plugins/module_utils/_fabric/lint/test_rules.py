@@ -131,6 +131,10 @@ CONFIG = made("SriovOperatorConfig", "default")
 POOL = made("SriovNetworkPoolConfig", "gpu", rdmaMode="exclusive")
 UPGRADE = {"autoUpgrade": True, "drain": {"enable": True}}
 PROBE = {"failureThreshold": 120, "periodSeconds": 10}
+AFFINITY = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": []}]}}
+SHARED_SOME = shared(entry("a", "rail0"))
+CLAIMS = made("SriovOperatorConfig", "default", featureGates={"dynamicResourceAllocation": True})
+NOT_OFFERED = [synced(4), {"kind": "Node", "metadata": {"name": "node-1"}, "status": {"allocatable": {"cpu": "8"}}}]
 # Rule -> objects with the problem, a part of the message, the same objects without it, further arguments of Objects.
 CASES: dict[str, tuple[list[Any], str, list[Any], dict[str, Any]]] = {
     "policy-name": ([made(NCP, "mlnx")], f"{NCP} mlnx", [policy()], {}),
@@ -326,7 +330,7 @@ CASES: dict[str, tuple[list[Any], str, list[Any], dict[str, Any]]] = {
     "shared-exclusive": (
         [shared(entry("a", "rail0"))],
         f"ib_core.netns_mode=0 is set, and {NCP} nic-cluster-policy has spec.rdmaSharedDevicePlugin",
-        [policy()],
+        [policy(), {**SHARED_SOME, "spec": {**SHARED_SOME["spec"], "nodeAffinity": AFFINITY}}],
         {"hosts": host("quiet ib_core.netns_mode=0")},
     ),
     "port-owners": (
@@ -663,6 +667,32 @@ def test_ranges_of_one_port_and_accelerators_are_left_alone() -> None:
         ("drain-budget", [driver(upgradePolicy=UPGRADE), budget(3, 0)], {}, "permits no eviction"),
         ("node-label", [policy(nvIpam={}), labelled({})], {"complete": True}, ""),
         ("node-label", [shared(entry("a", "rail0")), labelled({})], {}, ""),
+        ("shared-exclusive", [SHARED_SOME], {"hosts": host("ib_core.netns_mode=0 ib_core.netns_mode=1")}, ""),
+        ("shared-exclusive", [SHARED_SOME], {"hosts": host("ib_core.netns_mode=1 ib_core.netns_mode=0")}, "is set"),
+        ("sriov-not-offered", [sriov(), *NOT_OFFERED], {}, "offers no vf"),
+        ("sriov-not-offered", [sriov(), *NOT_OFFERED, CLAIMS], {}, ""),
+        *(
+            ("sriov-not-offered", [sriov(nicSelector={"pfNames": ["ens1f0"], **more}), *NOT_OFFERED], {}, "")
+            for more in ({"vendor": "8086"}, {"deviceID": "1021"}, {"rootDevices": ["0000:3b:00.0"]}, {"netFilter": "n"})
+        ),
+        (
+            "sriov-not-offered",
+            [sriov(nicSelector={"pfNames": ["ens1f0#0-3"], "rootDevices": ["0000:18:00.0"]}), *NOT_OFFERED],
+            {},
+            "offers no vf",
+        ),
+        (
+            "driver-system",
+            [driver(repository="nvcr.io/nvidia/mellanox"), labelled({**NIC, SYSTEM: "debian"})],
+            {},
+            "debian",
+        ),
+        (
+            "driver-system",
+            [driver(repository="registry.example.com/own"), labelled({**NIC, SYSTEM: "debian"})],
+            {},
+            "",
+        ),
     ],
 )
 def test_evidence_of_hosts_and_of_what_is_beside_the_policies(
