@@ -205,8 +205,8 @@ options:
           driver_version:
             description:
               - "With C(operator.driver): tag of the driver container of the class, on release lines with NicNodePolicy. Set it before the first
-                run: on a running cluster, the driver of all nodes is removed and loaded again when the first class gets another version. Default:
-                C(operator.driver.version)."
+                run: on a running cluster, the driver is removed from all nodes when the first class gets another version, and loaded again on
+                those of the fabric. Then the run stops before, unless C(rdma_disrupt_users) consents. Default: C(operator.driver.version)."
             type: str
           node_labels:
             description:

@@ -153,7 +153,10 @@ options:
     elements: str
     choices: [policy, networks]
   disrupt_users:
-    description: Allow changes to pools in O(objects) while pods hold addresses from them, and the removal of networks that pods use. The playbooks pass C(rdma_disrupt_users).
+    description:
+      - Allow changes to pools in O(objects) while pods hold addresses from them, and the removal of networks that pods use.
+      - Allow that the driver container moves between the NicClusterPolicy and NicNodePolicies, which removes the driver from nodes.
+      - The playbooks pass C(rdma_disrupt_users).
     type: bool
     default: false
   workloads:

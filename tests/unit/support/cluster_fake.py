@@ -322,6 +322,7 @@ PLURALS = {
     "SriovNetworkPoolConfig": "sriovnetworkpoolconfigs",
     "SriovNetworkNodeState": "sriovnetworknodestates",
     "NicClusterPolicy": "nicclusterpolicies",
+    "NicNodePolicy": "nicnodepolicies",
     "NetworkAttachmentDefinition": "network-attachment-definitions",
     "Event": "events",
     "CustomResourceDefinition": "customresourcedefinitions",

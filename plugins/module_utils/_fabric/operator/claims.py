@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# The version that is enabled by default since Kubernetes 1.34.
+MIN_KUBERNETES = (1, 34)
+# The version that is enabled by default since then.
 _API, _KIND = "resource.k8s.io/v1", "ResourceClaimTemplate"
 _DEVICE_CLASS = "sriovnetwork.k8snetworkplumbingwg.io"
 # The driver publishes the resource of a policy as this attribute of each VF, with its prefix.

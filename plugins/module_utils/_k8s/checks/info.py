@@ -19,7 +19,19 @@ from ..client.kinds import collection
 from ..client.nodes import nodes_of, nodes_of_hosts
 from ..objects import olm, pools, release
 from ..objects.preview import STEPS, preview, steps
-from . import access, chart, networks, problems, pull_secrets, sriov_policies, survey, test_namespace, ufm_secret
+from . import (
+    access,
+    chart,
+    claims,
+    driver_moves,
+    networks,
+    problems,
+    pull_secrets,
+    sriov_policies,
+    survey,
+    test_namespace,
+    ufm_secret,
+)
 
 
 def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
@@ -48,14 +60,14 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     others = sriov_policies.read(api, params, nodes, by_host=by_host, objects=objects, nodes_labels=labels)
     said, overlaps = list(decision.problems), networks.Overlaps([], [])
     if params["operator_state"] == "present":
-        policies = problems.policy(params["existing"] or "", objects["NicClusterPolicy"])
+        policies = list(problems.policy(params["existing"] or "", objects["NicClusterPolicy"]))
         said = [*_denied(denied), *wrong.values(), *_aimed(params, found, decision), *policies, *said]
         said += [*_installing(params, decision, run), *_testers(api, params), *_platform(api, params)]
-        said += [*_pools(api, params, labels), *_pull_secrets(api, params, decision)]
+        said += [*_pools(api, params, labels), *_pull_secrets(api, params, decision), *claims.problems(params, numbers)]
         overlaps = networks.overlaps(api, params, nodes, by_host=by_host)
         said += [*overlaps.problems, *(own["problem"] for own in others if own["stops"])]
         said += ufm_secret.problems(api, params["namespace"], params["ufm_secret"])
-        said += [text for text in _refusals(api, given, judged=bool(policies)) if text not in said]
+        said += [text for text in _refusals(api, given, judged=bool(policies)) if not _told(text, said)]
     return {
         "version": version,
         "nodes": found.nodes,
@@ -76,6 +88,12 @@ def read(api: Api, params: Mapping[str, Any], run: chart.Run) -> dict[str, Any]:
     }
 
 
+def _told(text: str, said: Sequence[str]) -> bool:
+    """Return whether a problem with the first sentence of a refusal is there already, maybe with more of the cause."""
+    first = text.partition(". ")[0]
+    return any(own.startswith(first) for own in said)
+
+
 def _refusals(api: Api, params: Mapping[str, Any], judged: bool) -> list[str]:
     """Return what the roles of the selected steps would refuse. ``judged``: the policy is a problem already."""
     if params["prune"] is None:
@@ -86,7 +104,8 @@ def _refusals(api: Api, params: Mapping[str, Any], judged: bool) -> list[str]:
     for item in params["objects"]:
         objects[of_kind.get(str(item.get("kind")), "policy")].append(item)
     try:
-        return preview(api, [step for step in steps(api, objects, params) if step.name in chosen]).refused
+        moved = driver_moves.problems(api, params) if "policy" in chosen else []
+        return [*moved, *preview(api, [step for step in steps(api, objects, params) if step.name in chosen]).refused]
     except ApiError as error:
         # Missing permissions are a problem of their own.
         if error.status != 403:

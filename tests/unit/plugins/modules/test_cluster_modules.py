@@ -15,6 +15,7 @@ from tests.unit.support.plan_factory import fleet
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.operator.profiles import registry
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.plan.plan import plan
+from ansible_collections.gpufabric.rdma.plugins.module_utils._k8s.checks import survey
 from ansible_collections.gpufabric.rdma.plugins.modules import fabric_wait
 
 MODULES = ("cluster_info", "fabric_objects", "fabric_testers", "fabric_wait", "node_drain")
@@ -561,6 +562,21 @@ def test_the_namespace_of_the_testers_is_judged_first(cluster: FakeCluster, caps
     for labels in ({}, {**level, **own}, {"pod-security.kubernetes.io/enforce": "privileged"}):
         cluster.put({**space, "metadata": {"name": "tests", "labels": labels}})
         assert run("cluster_info", capsys, steps=["validate"], **given)["problems"] == []
+
+
+@pytest.mark.parametrize(("minor", "old"), [("33", True), ("34", False), ("35+", False), ("", False)])
+def test_claims_need_a_cluster_and_a_run_that_suit_them(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, minor: str, old: bool
+) -> None:
+    """Kubernetes has them enabled since 1.34, and testers do not make any: they would wait until the time-out."""
+    monkeypatch.setattr(survey, "version", lambda api: ("v", (1, int(minor.rstrip("+"))) if minor else None))
+    given: dict[str, Any] = {"rails": [{"name": "rail0", "claim": "rail0"}]}
+    said = run("cluster_info", capsys, steps=["policy"], **given)["problems"]
+    assert [text.startswith("Kubernetes 1.33 is too old for pods to claim VFs") for text in said] == [True] * old
+    (told,) = run("cluster_info", capsys, steps=["validate"], **given)["problems"]
+    assert told.startswith("testers make no claims")
+    for steps in (["policy"], ["validate"]):
+        assert run("cluster_info", capsys, steps=steps, rails=[{"name": "rail0"}])["problems"] == []
 
 
 def test_the_secret_of_ufm_has_its_keys(cluster: FakeCluster, capsys: pytest.CaptureFixture[str]) -> None:

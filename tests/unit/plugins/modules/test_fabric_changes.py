@@ -21,6 +21,8 @@ USER = {
     "kind": "Pod",
     "metadata": {"name": "job", "namespace": "a", "annotations": {"k8s.v1.cni.cncf.io/networks": "default/rail1"}},
 }
+OTHER_DRIVER = "doca3.4.1-26.04-1.1.0.0-1"
+OLDER = {"name": "a", "hosts": ["gpu-0001"], "supernet": "10.1.0.0/16"}
 
 
 @pytest.fixture
@@ -151,6 +153,49 @@ def test_a_policy_of_another_tool_is_one_problem(cluster: FakeCluster, capsys: O
         said = run("cluster_info", capsys, existing=existing, **asked)["problems"]
         about = [text for text in said if "nic-cluster-policy" in text]
         assert len(about) == len(own) and all(part in text for part, text in zip(own, about)), (existing, about)
+
+
+def test_fields_of_the_policy_that_another_tool_owns_are_found_first(cluster: FakeCluster, capsys: Output) -> None:
+    deploy(capsys, planned())
+    policy = "/apis/mellanox.com/v1alpha1/nicclusterpolicies/nic-cluster-policy"
+    manager = {"manager": "argocd", "operation": "Apply", "fieldsV1": {"f:spec": {"f:nvIpam": {"f:image": {}}}}}
+    cluster.objects[policy]["metadata"]["managedFields"].append(manager)
+    wanted = planned()["policy"]
+    wanted[0]["spec"]["nvIpam"]["image"] = "other"
+    asked: dict[str, Any] = {"objects": wanted, "prune": ["policy"], "steps": ["policy"]}
+    (told,) = run("cluster_info", capsys, **asked)["problems"]
+    assert told.startswith("NicClusterPolicy nic-cluster-policy: another field manager owns fields")
+    assert told in run("fabric_objects", capsys, objects=wanted)["msg"]
+
+
+def with_driver(**own: Any) -> dict[str, Any]:
+    operator = {"release": "26.4.2", "driver": {"enabled": True}}
+    return planned(operator=operator, **({"classes": [{**OLDER, **own}]} if own else {}))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "moved"),
+    [
+        ({}, {"driver_version": OTHER_DRIVER}, "NicClusterPolicy nic-cluster-policy"),
+        ({"driver_version": OTHER_DRIVER}, {}, "NicNodePolicy gpufabric-a"),
+        ({}, {}, ""),
+        ({"driver_version": OTHER_DRIVER}, {"driver_version": OTHER_DRIVER.replace("1-1", "1-2")}, ""),
+        (None, {"driver_version": OTHER_DRIVER}, ""),
+    ],
+)
+def test_a_driver_moves_to_other_policies_with_consent_only(
+    cluster: FakeCluster, capsys: Output, before: dict[str, Any] | None, after: dict[str, Any], moved: str
+) -> None:
+    """The operator removes it below running pods, and nodes outside of the fabric do not get it again."""
+    if before is not None:
+        deploy(capsys, with_driver(**before))
+    asked = {"objects": with_driver(**after)["policy"], "prune": ["policy"], "steps": ["policy"]}
+    told = [text for text in run("cluster_info", capsys, **asked)["problems"] if "spec.ofedDriver" in text]
+    assert bool(told) == bool(moved) and all(text.startswith("Nic") for text in told)
+    assert not moved or any(text.startswith(f"{moved}: it has the driver container") for text in told)
+    for more in ({"disrupt_users": True}, {"existing": "use"}, {"steps": ["networks"]}):
+        said = run("cluster_info", capsys, **{**asked, **more})["problems"]
+        assert not [text for text in said if "spec.ofedDriver" in text], more
 
 
 def test_what_cannot_be_compared_is_said(cluster: FakeCluster, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:

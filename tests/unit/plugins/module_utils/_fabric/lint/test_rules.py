@@ -672,8 +672,13 @@ def test_ranges_of_one_port_and_accelerators_are_left_alone() -> None:
         ("sriov-not-offered", [sriov(), *NOT_OFFERED], {}, "offers no vf"),
         ("sriov-not-offered", [sriov(), *NOT_OFFERED, CLAIMS], {}, ""),
         *(
-            ("sriov-not-offered", [sriov(nicSelector={"pfNames": ["ens1f0"], **more}), *NOT_OFFERED], {}, "")
-            for more in ({"vendor": "8086"}, {"deviceID": "1021"}, {"rootDevices": ["0000:3b:00.0"]}, {"netFilter": "n"})
+            ("sriov-not-offered", [sriov(nicSelector={"pfNames": ["ens1f0"], **selector}), *NOT_OFFERED], {}, "")
+            for selector in (
+                {"vendor": "8086"},
+                {"deviceID": "1021"},
+                {"rootDevices": ["0000:3b:00.0"]},
+                {"netFilter": "n"},
+            )
         ),
         (
             "sriov-not-offered",
