@@ -14,7 +14,7 @@ description:
   - Hosts are in the order in which their Nodes were created. The addresses of new hosts follow the order of the group, so those of
     new Nodes come last.
   - The result can be cached. Nodes that are added, or whose labels change, appear when the cache is older than O(cache_timeout) or with
-    C(--flush-cache).
+    C(--flush-cache). If the cluster, O(selector) or O(control_plane) changes, the cache is not used.
 author:
   - Contributors to gpufabric.rdma (@gpufabric)
 extends_documentation_fragment:
@@ -143,6 +143,8 @@ from ..module_utils._common.errors import FabricError
 from ..module_utils._k8s.client.connection import AUTH_SPEC, reach
 from ..module_utils._k8s.client.node_description import address_of, described
 
+# What decides which Nodes are read, of which none is secret.
+_DECIDE = ("kubeconfig", "context", "host", "selector", "control_plane")
 _SUFFIXES = ("rdma_nodes.yml", "rdma_nodes.yaml")
 
 
@@ -160,11 +162,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
         key, use = self.get_cache_key(path), self.get_option("cache")
-        nodes = self._cache.get(key) if use and cache else None
-        if nodes is None:
-            nodes = self._read(path)
+        # The key is that of the file alone: what was read with other options, or from another cluster, is not used.
+        made = {option: self.get_option(option) for option in _DECIDE}
+        kept = self._cache.get(key) if use and cache else None
+        known = isinstance(kept, dict) and kept.get("options") == made
+        nodes = kept["nodes"] if known else self._read(path)
         if use:
-            self._cache[key] = nodes
+            self._cache[key] = {"options": made, "nodes": nodes}
         for node in nodes:
             self._add(node)
 

@@ -47,7 +47,7 @@ def attributed(text: str, layers: Mapping[str, Any]) -> str:
     """Return a text about the merged value, in which each path has the name of the layer that it comes from."""
     for name in reversed(OVER):
         for path in _leaves(layers.get(name) or {}):
-            text = re.sub(rf"\b{BASE}\.{re.escape(path)}(?![\w.]*\w)", f"{name}.{path}", text)
+            text = re.sub(rf"\b{BASE}\.({re.escape(path)})(?![\w.]*\w)", rf"{name}.\1", text)
     return text
 
 

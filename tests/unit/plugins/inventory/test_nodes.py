@@ -147,6 +147,22 @@ def test_the_cache_answers_without_the_cluster_and_a_flush_asks_again(inventory:
     assert inventory.run(node("b"), **options, flags=("--flush-cache",))[1]["rdma_hosts"]["hosts"] == ["b"]
 
 
+@pytest.mark.parametrize("change", [{"selector": "a=b"}, {"control_plane": True}, {"context": "other"}])
+def test_what_was_read_with_other_options_is_read_again(
+    inventory: Inventory, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    options = {"cache": True, "cache_plugin": "jsonfile", "cache_connection": str(tmp_path / "cache")}
+    inventory.run(node("a"), **options)
+    config = tmp_path / "config"
+    contexts = [{"name": "other", "context": {"cluster": "one", "user": "one"}}]
+    clusters = [{"name": "one", "cluster": {"server": inventory.server.url}}]
+    config.write_text(
+        yaml.safe_dump({"contexts": contexts, "clusters": clusters, "users": [{"name": "one", "user": {}}]})
+    )
+    more = {**change, "kubeconfig": str(config)} if "context" in change else change
+    assert inventory.run(node("b"), **options, **more)[1]["rdma_hosts"]["hosts"] == ["b"]
+
+
 def test_options_of_the_cluster_are_those_of_the_modules() -> None:
     text = (ROOT / "plugins/inventory/nodes.py").read_text()
     options = yaml.safe_load(text.split('r"""')[1].split('"""')[0])["options"]

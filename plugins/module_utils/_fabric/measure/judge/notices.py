@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...._common.fold import fold
 from ...._common.reader import left_out
 from ..diagnosis import duplicates
 from ..diagnosis.absence import overload
@@ -70,11 +71,11 @@ def _far_cpus(state: State) -> list[str]:
 def _few_cpus(state: State) -> list[str]:
     """Return whose testers share CPUs, among themselves or with others."""
     at_once = state.tests["rails_at_once"] is not False
-    return [
-        text
-        for name, endpoint in state.endpoints.items()
-        for text in tester_cpu.sentences(name, endpoint.host, len(endpoint.rails) if at_once else 1)
-    ]
+    told: dict[str, list[str]] = {}
+    for name, endpoint in state.endpoints.items():
+        for text in tester_cpu.sentences(endpoint.host, len(endpoint.rails) if at_once else 1):
+            told.setdefault(text, []).append(name)
+    return [f"{fold(names)}: {text}" for text, names in told.items()]
 
 
 def _full_counters(state: State) -> list[str]:

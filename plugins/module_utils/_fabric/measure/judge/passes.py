@@ -20,7 +20,7 @@ from . import all_results, path_probe, port_health, shared_links, unmeasured
 from . import results as judge_results
 from .flaws import blocked
 from .resume import joined
-from .session import State
+from .session import State, faults
 from .verdict import view_of
 
 Results = list[dict[str, Any]]
@@ -220,7 +220,8 @@ def results(course: Course) -> Results:
         course.review = None
         course.found = all_results.results(course.state)
         if course.kept:
-            course.found = sorted(joined(course.kept, course.found), key=schedule.subject)
+            both = joined(course.kept, course.found, lambda test: faults(course.state, test, None))
+            course.found = sorted(both, key=schedule.subject)
     return course.found
 
 

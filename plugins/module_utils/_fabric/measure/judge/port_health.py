@@ -21,6 +21,7 @@ from ..readings import tester_cpu
 from ..readings.counters import OUT_OF_ORDER, knows_all, sent_again
 from ..readings.perftest import Run, Sample
 from ..schedule.schedule import Measurement
+from ..schedule.timing import count
 
 End = tuple[str, str]
 # The names of mlx5, mlx4 and bnxt_en.
@@ -60,7 +61,8 @@ class Port:
     tests whose counters were read, by direction; ``wanted``: the same of all tests; ``carried``: what was counted, by
     direction and priority; ``unread``: why others were not, with numbers. Of all tests with a rate: ``packets``
     received, ``disorder`` of those that came out of order, ``lost``, whether a sender sent packets again, ``unsure``,
-    whether one can have done so.
+    whether one can have done so. ``stopped``: in how many rounds the tester was stopped for so long that
+    low readings do not count.
     """
 
     seconds: float = 0.0
@@ -75,6 +77,7 @@ class Port:
     disorder: int = 0
     lost: bool = False
     unsure: bool = False
+    stopped: int = 0
 
 
 class Played(NamedTuple):
@@ -136,6 +139,7 @@ def _add(known: Port, parts: Sequence[_Part], duration: float) -> None:
     # Updates with nothing take as long as others, and most tests have none.
     if run.amounts:
         known.amounts.update(run.amounts)
+        known.stopped += any(tester_cpu.stopped(part.run.amounts) for part in parts)
     if run.counters:
         known.counters.update(run.counters)
     measured = [part for part in parts if part.tx or part.rx]
@@ -246,9 +250,15 @@ def _class(known: Port, entry: Mapping[str, Any]) -> _Found:
 def _throttled(known: Port) -> _Found:
     """Yield that the CPU limit stopped the tester during the tests of a port."""
     share = tester_cpu.share(known.amounts)
-    if share >= THROTTLED:
+    if share >= THROTTLED or known.stopped:
         text = f"the CPU limit of the tester stopped it in {share:.0%} of the time of its tests, so they can read low"
-        yield "throttled", f"{share:.0%}", f"below {THROTTLED:.0%}", f"{text}. Remove the limit, or set a higher one"
+        found, expected = f"{share:.0%}", f"below {THROTTLED:.0%}"
+        if known.stopped:
+            most = f"{tester_cpu.THROTTLED:.0%} or more"
+            text += f"; rounds in which it was {most}, whose low readings count as no_data: {known.stopped}"
+            if share < THROTTLED:
+                found, expected = f"{most} in {count(known.stopped, 'round')}", "0 rounds"
+        yield "throttled", found, expected, f"{text}. Remove the limit, or set a higher one"
 
 
 def _pauses(known: Port) -> _Found:

@@ -101,7 +101,7 @@ def _telling(
         return True
     usual = ("", asked_exchange(state))
     for (_role, name, rail, _peer), run in zip(ends, runs):
-        noted = run and (run.counters or run.link_before or tester_cpu.share(run.amounts))
+        noted = run and (run.counters or run.link_before or tester_cpu.stopped(run.amounts))
         if run and (noted or run.exchange not in usual or low_link(state, name, rail, link=run.link)):
             return True
     return False

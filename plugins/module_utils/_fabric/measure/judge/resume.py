@@ -9,7 +9,7 @@ be measured today. Everything else is measured.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ...intent.kinds import KINDS
@@ -78,28 +78,30 @@ def take_over(
     return kept, _why(refused, len(passed) - len(kept))
 
 
-def joined(kept: Sequence[dict[str, Any]], measured: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the results of a run and those that it took over, each test once: isolation measures some again."""
+def joined(
+    kept: Sequence[dict[str, Any]],
+    measured: Sequence[dict[str, Any]],
+    faulty: Callable[[Measurement], Sequence[bool]],
+) -> list[dict[str, Any]]:
+    """Return the results of a run and those that it took over, each test once: isolation measures some again.
+
+    ``faulty``: which attempts of this run at a test showed a fault.
+    """
     before = {subject(result): result for result in kept}
-    found = [_of_both(before.pop(subject(result), None), result) for result in measured]
-    return [*found, *before.values()]
+    both = {subject(result): result for result in measured if subject(result) in before}
+    again = {test: _of_both(before.pop(test), result, faulty(test)) for test, result in both.items()}
+    return [*(again.get(subject(result), result) for result in measured), *before.values()]
 
 
-def _of_both(before: Result | None, result: dict[str, Any]) -> dict[str, Any]:
+def _of_both(before: Result, result: dict[str, Any], faulty: Sequence[bool]) -> dict[str, Any]:
     """Return the result of a test with all of its readings, also those of the earlier run: most of them decide."""
-    if before is None:
-        return result
     passes = [*before["passes"], *result["passes"]]
     low = sum(one["verdict"] == verdict.FAIL for one in passes)
     usable = sum(one["verdict"] != verdict.NO_DATA for one in passes)
     if result["verdict"] == verdict.PASS or 2 * low > usable:
         return {**result, "passes": passes}
-    return {**before, "passes": [{**one, "fault": True} if _is_fault(one) else one for one in passes]}
-
-
-def _is_fault(attempt: Mapping[str, Any]) -> bool:
-    """Return whether an attempt without data is firm evidence."""
-    return attempt["verdict"] == verdict.NO_DATA and "evidence" not in attempt
+    own = [{**one, "fault": True} if fault else one for one, fault in zip(result["passes"], faulty)]
+    return {**before, "passes": [*before["passes"], *own]}
 
 
 def _absent(state: State, passed: Mapping[Measurement, Result], then: Ports, *, today: Ports) -> dict[Measurement, str]:

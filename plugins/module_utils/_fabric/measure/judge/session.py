@@ -264,12 +264,12 @@ def stopped_at(test: Measurement, attempt: Attempt) -> dict[str, float]:
     return tester_cpu.throttled({test.server: attempt.server, test.client: attempt.client})
 
 
-def faults(state: State, test: Measurement, used: Attempt) -> list[bool]:
-    """Return which attempts showed a fault, of a test that ``used`` another one to pass.
+def faults(state: State, test: Measurement, used: Attempt | None) -> list[bool]:
+    """Return which attempts showed a fault, of a test that ``used`` another one to pass, None: one of an earlier run.
 
     One that failed only by the way to exchange addresses, or for want of a GRH, is told by a warning.
     """
-    way = used.client.exchange if used.client else asked_exchange(state)
+    way = used.client.exchange if used and used.client else asked_exchange(state)
     return [
         one.sample is None
         and (shown_by(state, test, one).fault or _stalled(state, test, one))

@@ -54,6 +54,10 @@ def test_a_path_has_the_name_of_the_layer_that_sets_it(text: str, expected: str)
     assert attributed(text, layers) == expected
 
 
+def test_a_key_with_a_backslash_is_a_key() -> None:
+    assert attributed(r"rdma_fabric.te\gsts: unknown", {BASE: {}, JOB: {r"te\gsts": 1}}) == rf"{JOB}.te\gsts: unknown"
+
+
 KEYS = st.sampled_from("abc")
 VALUES = st.recursive(
     st.integers() | st.lists(st.integers(), max_size=2), lambda x: st.dictionaries(KEYS, x, max_size=3)

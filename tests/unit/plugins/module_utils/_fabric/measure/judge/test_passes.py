@@ -64,10 +64,14 @@ def play(low: Any, most: int = 30, **options: Any) -> tuple[list[list[Side]], St
         told.append(sides)
         number = found.number
 
+        def told_first(name: str, number: int) -> str:
+            own = cpu.get(name, "")
+            return str(own(number) if callable(own) else own)
+
         def frame(name: str, line: str, number: int = number) -> str:
             rail, role, peer = line.split()[1:4]
             row = tester_logs.ROW % ("9.9" if low(number, (name, rail, role, peer)) else "97.9")
-            return tester_logs.frame(line, 0, cpu.get(name, "") + row, "seconds=12 late=0.00 ran=10.50")
+            return tester_logs.frame(line, 0, told_first(name, number) + row, "seconds=12 late=0.00 ran=10.50")
 
         logs = {
             name: tester_logs.log(number, own, [frame(name, line) for line in own[:-1]])
@@ -170,13 +174,22 @@ def test_of_a_test_that_is_taken_over_and_measured_again_all_readings_count(
 ) -> None:
     kept = result("pass", 97.0, ("pass", 97.0), resumed=EARLIER)
     other = {**kept, "server": "c"}
-    one, two = joined([kept, other], [again])
+    gone = again["verdict"] == "no_data"
+    one, two = joined([kept, other], [again], lambda _test: [gone] * len(again["passes"]))
     assert two == other
     assert (one["verdict"], one["value"], len(one["passes"])) == (verdict, value, 1 + len(again["passes"]))
     # A transfer that failed counts as a low reading of a test that passed.
-    assert [bool(each.get("fault")) for each in one["passes"][1:]] == [again["verdict"] == "no_data"] * len(
-        again["passes"]
-    )
+    assert [bool(each.get("fault")) for each in one["passes"][1:]] == [gone] * len(again["passes"])
+
+
+@pytest.mark.parametrize(("outcome", "shows"), [("fail", False), ("no_data", False), ("no_data", True)])
+def test_only_what_shows_a_fault_today_is_one_of_a_test_that_is_taken_over(outcome: str, shows: bool) -> None:
+    # In a result that passed, an attempt of a tester that was late has no mark.
+    kept = result("pass", 97.0, ("no_data", None), ("pass", 97.0), ("pass", 98.0), resumed=EARLIER)
+    again = result(outcome, None, (outcome, 9.0 if outcome == "fail" else None))
+    (one,) = joined([kept], [again], lambda _test: [shows])
+    assert one["verdict"] == "pass"
+    assert [bool(each.get("fault")) for each in one["passes"]] == [False, False, False, shows]
 
 
 def test_a_resumed_run_has_each_test_once() -> None:
@@ -211,6 +224,33 @@ def test_a_reading_that_passes_counts_and_the_limit_is_a_finding() -> None:
     assert [(one["host"], one["rail"], one["kind"], one["found"]) for one in end.links] == [
         ("gpu-2", "rail0", "throttled", "30%"),
         ("gpu-2", "rail1", "throttled", "30%"),
+    ]
+
+
+def test_readings_that_a_limit_takes_away_are_a_finding_whatever_the_other_tests_show() -> None:
+    """A tester says of itself that it was stopped, so it could hide low readings among others."""
+
+    def low(number: int, side: Side) -> bool:
+        return bad_port(number, side) and number == 1
+
+    often = "cpu nr_throttled=+1 nr_periods=+1000000\n"
+    shown = {"gpu-2": lambda number: STOPPED if number == 1 else often}
+    _told, end = play(low, cpu=shown, tests={"repeats": 3, "retries": 2, "mesh": False})
+    assert [row for row in end.results if any("CPU limit" in one["reason"] for one in row["passes"])]
+    found = [one for one in end.links if one["kind"] == "throttled"]
+    assert {(one["host"], one["rail"]) for one in found} == {("gpu-2", "rail0"), ("gpu-2", "rail1")}
+    assert {(one["found"], one["expected"]) for one in found} == {("5% or more in 3 rounds", "0 rounds")}
+    assert all("whose low readings count as no_data: 3. Remove" in one["text"] for one in found)
+
+
+def test_what_is_wrong_with_the_cpus_of_many_testers_is_one_warning() -> None:
+    limited = "online=0-63 allowed=0-63 quota=1.00"
+    texts = {name: text.replace("machine_id=1", f"machine_id=1 {limited}") for name, text in described().items()}
+    found = step(plan(), "host", Evidence(texts, {}))
+    told = [text for text in found.warnings if "CPU limit" in text]
+    assert told == [
+        "gpu-[1-6]: the CPU limit of a tester is 1, and 2 tests at once need as many CPUs. Set cpus to 3, or remove the"
+        " limit (a LimitRange of the namespace sets one)"
     ]
 
 

@@ -8,17 +8,20 @@ from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.rea
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.readings.perftest import Run
 
 
-@pytest.mark.parametrize(("cpus", "number"), [("-", 0), ("", 0), ("5", 1), ("0-3", 4), ("0-3,8,10-11", 7)])
+@pytest.mark.parametrize(
+    ("cpus", "number"), [("-", 0), ("", 0), ("5", 1), ("0-3", 4), ("0-3,8,10-11", 7), ("5-3,8", 1)]
+)
 def test_count(cpus: str, number: int) -> None:
     assert tester_cpu.count(cpus) == number
 
 
-def stopped(times: int, periods: int) -> Run:
-    return Run(0, "", amounts={"nr_throttled": times, "nr_periods": periods})
+def stopped(times: int, periods: int, ran: float | None = 10.5) -> Run:
+    return Run(0, "", ran=ran, amounts={"nr_throttled": times, "nr_periods": periods})
 
 
 def test_a_tester_that_was_hardly_stopped_counts() -> None:
     sides = {"a": stopped(4, 100), "b": stopped(5, 100), "c": None, "d": Run(0, ""), "e": stopped(300, 100)}
+    sides["f"] = stopped(50, 100, ran=None)
     assert tester_cpu.throttled(sides) == {"b": 0.05, "e": 1.0}
     assert (
         tester_cpu.text({"b": 0.05, "e": 1.0})
@@ -41,6 +44,6 @@ def test_a_tester_that_was_hardly_stopped_counts() -> None:
     ],
 )  # fmt: skip
 def test_who_shares_cores(host: dict[str, str], found: str | None) -> None:
-    told = list(tester_cpu.sentences("gpu-1", host, 8))
+    told = list(tester_cpu.sentences(host, 8))
     assert len(told) == (found is not None)
     assert found is None or found in told[0]
