@@ -165,8 +165,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         # The key is that of the file alone: what was read with other options, or from another cluster, is not used.
         made = {option: self.get_option(option) for option in _DECIDE}
         kept = self._cache.get(key) if use and cache else None
-        known = isinstance(kept, dict) and kept.get("options") == made
-        nodes = kept["nodes"] if known else self._read(path)
+        nodes = kept["nodes"] if isinstance(kept, dict) and kept.get("options") == made else self._read(path)
         if use:
             self._cache[key] = {"options": made, "nodes": nodes}
         for node in nodes:
