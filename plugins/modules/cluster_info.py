@@ -53,6 +53,11 @@ options:
   test_pull_secret:
     description: Image pull secret of the testers. If O(test_namespace) exists, the secret must exist in it.
     type: str
+  test_cpus:
+    description: Number of whole CPUs of each tester in pods, 0 without a limit.
+    type: int
+    default: 0
+    version_added: "0.2.0"
   pull_secrets:
     description:
       - Image pull secrets that the chart values name, each as a string or as a dictionary with C(name). If O(namespace) exists, the
@@ -330,6 +335,7 @@ SPEC: dict[str, Any] = {
     "test_namespace": {"type": "str", "default": "gpufabric-validate"},
     "collectives": {"type": "bool", "default": False},
     "test_pull_secret": {"type": "str", "no_log": False},
+    "test_cpus": {"type": "int", "default": 0},
     "pull_secrets": {"type": "list", "elements": "raw", "default": [], "no_log": False},
     "ufm_secret": {"type": "str", "no_log": False},
     "multus": {"type": "bool", "default": True},

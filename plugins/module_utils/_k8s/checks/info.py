@@ -30,6 +30,7 @@ from . import (
     sriov_policies,
     survey,
     test_namespace,
+    tester_cpus,
     ufm_secret,
 )
 
@@ -228,10 +229,11 @@ def _testers(api: Api, params: Mapping[str, Any]) -> list[str]:
     if "validate" not in params["steps"]:
         return []
     found = test_namespace.problems(api, params["test_namespace"])
-    try:
-        access.refuse_impersonation(params)
-    except InputError as error:
-        found.append(str(error))
+    for refuse in (lambda: access.refuse_impersonation(params), lambda: tester_cpus.whole(params["test_cpus"])):
+        try:
+            refuse()
+        except InputError as error:
+            found.append(str(error))
     return found
 
 

@@ -18,6 +18,7 @@ from ..._fabric.measure.judge.unmeasured import measurable
 from ..._fabric.measure.schedule import mesh
 from ..._fabric.measure.schedule.hugepages import memory_at_once
 from ..._fabric.measure.schedule.lifetime import lifetime
+from ..checks import tester_cpus
 from ..client.api import Api
 from ..client.kinds import collection
 from ..client.nodes import machine_id, nodes_of_hosts
@@ -181,17 +182,11 @@ def testers_of(params: Mapping[str, Any], script: str) -> Testers:
         tolerations=params["tolerations"],
         runtime_class=params["runtime_class"],
         cpu=params["cpu"],
-        cpus=_cpus(params["cpus"]),
+        cpus=tester_cpus.whole(params["cpus"]),
         run=_run(params["run"]),
         memory=memory_at_once(plan) if plan else 0,
         role=platforms.get((plan.get("operator") or {}).get("platform") or "").tester_role,
     )
-
-
-def _cpus(given: int) -> int:
-    if given < 0:
-        raise InputError(f"cpus: expected 0 or a number of whole CPUs, found {given}")
-    return given
 
 
 def endpoints_of(

@@ -559,6 +559,10 @@ def test_the_namespace_of_the_testers_is_judged_first(cluster: FakeCluster, caps
     (problem,) = run("cluster_info", capsys, steps=["validate"], **given)["problems"]
     assert problem.startswith("namespace tests was not created for the testers, and its label ")
     own = {"app.kubernetes.io/managed-by": "gpufabric", "app.kubernetes.io/component": "tester"}
+    assert run("cluster_info", capsys, steps=["policy"], test_cpus=-1)["problems"] == []
+    assert run("cluster_info", capsys, steps=["validate"], test_cpus=-1)["problems"] == [
+        "cpus: expected 0 or a number of whole CPUs, found -1"
+    ]
     for labels in ({}, {**level, **own}, {"pod-security.kubernetes.io/enforce": "privileged"}):
         cluster.put({**space, "metadata": {"name": "tests", "labels": labels}})
         assert run("cluster_info", capsys, steps=["validate"], **given)["problems"] == []
