@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ...intent.kinds import KINDS, PROBE
 from ..schedule.schedule import Measurement, subject
-from . import absence, duplicates, fan
+from . import absence, duplicates, fan, host_memory
 from .causes import Cause, causes, center
 from .components import VIEW, View
 from .pass_index import BASE, GPU, MTU, OPPOSITE, End, Failure, Fleet, Result, Scope
@@ -41,6 +41,8 @@ def diagnose(results: Sequence[Result], view: View = VIEW) -> list[Diagnosis]:
         told += absence.diagnoses(where, gone, everything)
         here, hit = duplicates.split(here)
         told += duplicates.diagnoses(where, hit)
+        here, slow = host_memory.split(here)
+        told += host_memory.diagnoses(where, slow)
         pairs, failed = fan.split(here)
         fleet = Fleet.of(pairs, view)
         told += [tell(fleet, where, cause) for cause in causes(fleet)]
@@ -74,7 +76,7 @@ def next_tests(
     tests.
     """
     review = Review.of(results, view)
-    if not review.fleet.failures and not review.stars:
+    if not review.fleet.failures and not review.stars and not review.slow_memory:
         return []
     found = review.causes
     chooser = _Chooser(review.fleet, names, rails, {subject(result) for result in review.results}, named)
@@ -84,6 +86,7 @@ def next_tests(
     chooser.repeats(found)
     chooser.probe(found)
     chooser.shares(review.stars, review.pairs)
+    chooser.again(review.slow_memory)
     return sorted(chooser.tests)
 
 
@@ -238,6 +241,11 @@ class _Chooser:
     def shares(self, failed: Sequence[fan.Star], pairs: Sequence[Result]) -> None:
         """Ask for the shares of failed stars, each alone: their sum does not tell who held it back."""
         self.tests.update(test for test in fan.shares_alone(failed, pairs) if self._may_use(test))
+
+    def again(self, slow: Sequence[Result]) -> None:
+        """Ask once more for what only host memory makes too slow: a single reading may be low by chance."""
+        once = [subject(result) for result in slow if len(result.get("passes", ())) < 2]
+        self.tests.update(test for test in once[:_REPEATS] if self._may_use(test))
 
     def _is_last_resort(self, failure: Failure) -> bool:
         """Return whether its hosts are not tried with others, and one of them was seen to work on the rail at all."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, Union
 
 from ..schedule.schedule import subject
-from . import absence, duplicates, fan
+from . import absence, duplicates, fan, host_memory
 from .causes import Cause, causes
 from .components import Low, Totals, View, lows_of
 from .pass_index import Fleet
@@ -33,14 +33,23 @@ class Review:
         return results if isinstance(results, Review) else cls(results, view)
 
     @cached_property
-    def _parts(self) -> tuple[Sequence[Result], list[fan.Star]]:
+    def _of_network(self) -> tuple[Sequence[Result], list[Result]]:
         known, _hit = duplicates.split(absence.split(self.results)[0])
-        return fan.split(known)
+        return host_memory.split(known)
+
+    @cached_property
+    def _parts(self) -> tuple[Sequence[Result], list[fan.Star]]:
+        return fan.split(self._of_network[0])
 
     @property
     def pairs(self) -> Sequence[Result]:
-        """The results of pairs, without what absence and duplicate addresses explain."""
+        """The results of pairs, without what absence, duplicate addresses and slow host memory explain."""
         return self._parts[0]
+
+    @property
+    def slow_memory(self) -> list[Result]:
+        """The results that only host memory makes too slow."""
+        return self._of_network[1]
 
     @property
     def stars(self) -> list[fan.Star]:
@@ -85,6 +94,7 @@ def without_permanent(review: Review) -> Sequence[Result]:
         if cause.scope.kind not in _OPEN and not cause.unsteady
         for failure in cause.failures
     }
+    gone.update(map(subject, review.slow_memory))
     if not gone:
         return [result for result in results if not result.get("star")]
     return [result for result in results if not result.get("star") and subject(result) not in gone]

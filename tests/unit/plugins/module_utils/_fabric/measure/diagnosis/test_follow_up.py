@@ -160,6 +160,30 @@ def test_gpu_path(memory: str) -> None:
     assert told(both) == [("host", None, "a", None, None, "confirmed")]
 
 
+@pytest.mark.parametrize("bad", [lambda r, c, s: "a" in (c, s), lambda r, c, s: r == "r0", lambda *_: True])
+def test_what_passes_from_gpu_memory_and_not_from_host_memory_accuses_no_port_path_or_switch(bad: Bad) -> None:
+    ring = [("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"), ("e", "f"), ("f", "e")]
+    beside = [
+        result(r, c, s, verdict, memory="host", value=60.0, unit="Gb/s", passes=[{"pass": 1, "verdict": verdict}] * 2)
+        for r in RAILS
+        for c, s in ring
+        for verdict in ("fail" if bad(r, c, s) else "pass",)
+    ]
+    every = [*results(lambda *_: False, memory="cuda:dmabuf", value=90.0, unit="Gb/s"), *beside]
+    (found,) = diagnose(every)
+    assert (found.kind, found.host, found.peer, found.confidence) == ("unknown", None, None, "suspected")
+    assert found.failed == sum(one["verdict"] == "fail" for one in beside)
+    assert "so ports, cables and switches are not the cause" in found.text and "a to b" in found.text
+    assert next_tests(every, HOSTS, RAILS) == []
+    # One reading may be low by chance.
+    once = [{**one, "passes": one["passes"][:1]} if one.get("passes") else one for one in every]
+    assert next_tests(once, HOSTS, RAILS) == sorted(subject(one) for one in beside if one["verdict"] == "fail")
+    assert unsteady.find(every, {"severity": "failure", "background": 0.001}) == []
+    # What fails from both is a matter of the fabric.
+    both = [*results(bad, memory="cuda:dmabuf"), *beside]
+    assert all("are not the cause" not in one.text for one in diagnose(both))
+
+
 @pytest.mark.parametrize(
     ("bad", "expected"),
     [

@@ -805,6 +805,22 @@ def test_host_memory_is_measured_beside_gpu_memory() -> None:
     assert [row["worst"] for row in report["rails"]] == [97.9, 20.0]
 
 
+def test_a_host_with_slow_memory_is_no_bad_port_or_path() -> None:
+    def told(name: str, words: list[str]) -> tuple[int, str, str]:
+        slow = not any(word.startswith("--use_cuda") for word in words) and "lab-2" in (name, f"lab-{words[3][-1]}")
+        return 0, "", ROW % ("60.0" if slow else "97.9")
+
+    last = played_by(in_gpu_memory(beside=True), told)[-1]
+    assert {r["verdict"] for r in last.results if r["memory"] != "host"} == {"pass"}
+    assert {len(r["passes"]) for r in last.results if r["verdict"] == "fail"} == {2}
+    (found,) = last.summary["diagnoses"]
+    assert (found["kind"], found["host"], found["confidence"]) == ("unknown", None, "suspected")
+    assert "too slow from host memory, and the same pass from GPU memory" in found["text"]
+    assert not last.summary.get("unsteady")
+    report = build(in_gpu_memory(beside=True), last.results, parts=last.summary)
+    assert report["verdict"] == "fail" and report["findings"] == [found["text"]]
+
+
 def test_host_memory_is_judged_by_the_links_to_the_processor() -> None:
     made = in_gpu_memory(beside=True)
     link = {"pci": "0000:17:00.0", "speed": 8.0, "width": 8, "rails": list(RAILS)}
