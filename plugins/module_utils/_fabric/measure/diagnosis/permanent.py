@@ -16,7 +16,8 @@ from .components import Low, Totals, View, lows_of
 from .pass_index import Fleet
 
 Result = Mapping[str, Any]
-# What comes and goes is told as unsteady, and one pair or an unknown path explains no more than itself.
+# What comes and goes is told as unsteady, and one pair or an unknown path explains no more than itself. A leaf switch,
+# its uplinks and the paths between groups are paths too, but known ones.
 _OPEN = ("pair", "path")
 
 
@@ -91,7 +92,7 @@ def without_permanent(review: Review) -> Sequence[Result]:
     gone = {
         failure.test
         for cause in review.causes
-        if cause.scope.kind not in _OPEN and not cause.unsteady
+        if (cause.scope.kind not in _OPEN or cause.component) and not cause.unsteady
         for failure in cause.failures
     }
     gone.update(map(subject, review.slow_memory))

@@ -15,6 +15,8 @@ SIGNIFICANT = 0.0004
 MOST_BACKGROUND = 0.01
 # A suspect is cleared when a fault of the share that is looked for would so seldom show as few low readings.
 _MISSED = 0.02
+# A fault that shows in all tests is looked for with this share: in tests of another kind it may be less.
+_LARGEST = 0.9
 # The share of runs in which a fault is to be found.
 POWER = 0.95
 # The shares of bad tests among which the sensitivity is told.
@@ -100,7 +102,10 @@ def to_clear(low: int, tests: int, background: float, *, share: float) -> int:
 
     This is Wald's sequential test of ``share`` against the background, by what would clear it; 0 when it is cleared.
     """
-    share = max(share, min(0.9, 5 * background))
+    share = min(_LARGEST, max(share, 5 * background))
+    if share <= background:
+        # Nothing tells a fault from what every component of this run shows.
+        return 0
     for_low = math.log(share / background)
     for_good = math.log1p(-share) - math.log1p(-background)
     evidence = low * for_low + (tests - low) * for_good - math.log(_MISSED)

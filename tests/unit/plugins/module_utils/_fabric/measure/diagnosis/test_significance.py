@@ -46,6 +46,14 @@ def test_a_suspect_is_cleared_by_readings_that_pass(low: int, tests: int, share:
     assert to_clear(low, tests, 0.001, share=share) == more
 
 
+@pytest.mark.parametrize("background", [0.001, 0.5, 0.9, 0.95, 1.0])
+@pytest.mark.parametrize("share", [0.1, 0.95, 1.0])
+def test_a_component_all_of_whose_readings_are_low_is_not_cleared_unless_all_others_are_like_it(
+    share: float, background: float
+) -> None:
+    assert (to_clear(8, 8, background, share=share) > 0) == (background < 0.9)
+
+
 @given(st.integers(1, 500), st.sampled_from((1, 64, 8192)))
 @settings(max_examples=40)
 def test_the_fewest_that_accuse_are_no_chance(tests: int, compared: int) -> None:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.components import View
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.follow_up import diagnose
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.inside import rounds_inside
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.suspects import (
     open_suspects,
     rounds_of,
 )
+from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.unsteady import find
 
 VIEW = View(0.001, {})
 NAMES = [f"h{number}" for number in range(8)]
@@ -64,3 +69,26 @@ def test_rounds_end_with_the_budget_and_without_partners() -> None:
     found = open_suspects(made, VIEW, 0.1)
     assert len(rounds_of(found, made, NAMES, left=7)) == 7
     assert rounds_of(found, made, ["h1", "h2"], left=7) == [] == rounds_of([], made, NAMES, left=7)
+
+
+def grouped(*dead: str) -> tuple[list[dict[str, Any]], View]:
+    """Each pair of 12 hosts in 3 groups once, in both directions at the same time; no test with ``dead`` is fast."""
+    homes = {f"h{number}": f"g{number % 3}" for number in range(12)}
+    pairs = [(a, b) for at, a in enumerate(homes) for b in list(homes)[at + 1 :]]
+    row = {"where": "host", "rail": "rail0", "test": "write_bw", "unit": "Gb/s", "reason": ""}
+    found = []
+    for a, b in pairs:
+        low = "uplinks" in dead and "g1" in (homes[a], homes[b]) and homes[a] != homes[b]
+        low = low or ("group" in dead and "g1" in (homes[a], homes[b]))
+        one = {"value": 40.0 if low else 97.9, "verdict": "fail" if low else "pass"}
+        found.append({**row, "client": a, "server": b, **one, "passes": [{"pass": 1, "reason": "", **one}]})
+    return found, View(0.001, homes)
+
+
+@pytest.mark.parametrize("dead", ["uplinks", "group"])
+def test_a_leaf_switch_or_its_uplinks_on_which_nothing_passes_is_permanent_and_not_unsteady(dead: str) -> None:
+    made, view = grouped(dead)
+    assert [one.kind for one in diagnose(made, view)] == [dead]
+    assert find(made, {"severity": "failure", "background": 0.001}, view.homes) == []
+    assert open_suspects(made, view, 0.1) == []
+    assert rounds_inside(made, view, list(view.homes), left=90, named=lambda test: True) == []
