@@ -31,7 +31,8 @@ def rows(results: Sequence[Result], view: View, more: int) -> list[dict[str, Any
 
 def _row(part: Component, totals: Totals, background: float, *, more: int) -> dict[str, Any]:
     count = totals.tests[part]
-    share = sensitivity(count, background, totals.compared[part.kind], more=more)
+    whole = totals.tests[Component("run")]
+    share = sensitivity(count, background, totals.compared[part.kind], more=more, readings=whole)
     names = {"port": {"host": part.one}, "group": {"group": part.one}}.get(part.kind, {})
     return {"kind": part.kind, "rail": part.rail, **names, "readings": count, "share": share}
 

@@ -113,32 +113,42 @@ def to_clear(low: int, tests: int, background: float, *, share: float) -> int:
 
 
 @lru_cache(maxsize=4096)
-def least_count(tests: int, background: float, compared: int) -> int:
-    """Return the fewest low readings of ``tests`` that accuse one of ``compared`` components."""
+def least_count(tests: int, background: float, compared: int, *, readings: int = 0) -> int:
+    """Return the fewest low readings of ``tests`` that accuse one of ``compared`` components.
+
+    ``readings``: those of the run, if it is to be told from the rest of the run too, or to make the run unsteady.
+    """
     count = max(1, int(tests * background))
     limit = math.log(SIGNIFICANT / max(1, compared))
-    while count <= tests and log_chance(count, tests, background) >= limit:
+    while count <= tests and not _accuses(count, tests, background, limit=limit, readings=readings):
         count += 1
     return count
 
 
+def _accuses(count: int, tests: int, background: float, *, limit: float, readings: int) -> bool:
+    if log_chance(count, tests, background) >= limit:
+        return False
+    if not readings or log_excess(count, tests, low=count, readings=readings) < limit:
+        return True
+    return log_chance(count, readings, MOST_BACKGROUND) < math.log(SIGNIFICANT)
+
+
 @lru_cache(maxsize=4096)
-def sensitivity(tests: int, background: float, compared: int, *, more: int = 0) -> float | None:
+def sensitivity(tests: int, background: float, compared: int, *, more: int = 0, readings: int = 0) -> float | None:
     """Return the least share of bad tests that would have been found in 95 % of runs; None when not even 0.95.
 
-    ``more``: readings that a suspect gets when one of its ``tests`` read low.
+    ``more``: readings that a suspect gets when one of its ``tests`` read low. ``readings``: those of the run.
     """
-    return next(
-        (share for share in SHARES if _found(share, tests, background, compared=compared, more=more) >= POWER), None
-    )
+    shares = (s for s in SHARES if _found(s, tests, background, compared=compared, more=more, whole=readings) >= POWER)
+    return next(shares, None)
 
 
-def _found(share: float, tests: int, background: float, *, compared: int, more: int) -> float:
+def _found(share: float, tests: int, background: float, *, compared: int, more: int, whole: int) -> float:
     """Return how likely a component that is bad in ``share`` of its tests is accused."""
-    at_once = chance(least_count(tests, background, compared), tests, share)
+    at_once = chance(least_count(tests, background, compared, readings=whole), tests, share)
     if not more or not tests:
         return at_once
-    needed = least_count(tests + more, background, compared)
+    needed = least_count(tests + more, background, compared, readings=whole and whole + more)
     # All of it, without the runs in which nothing made it a suspect.
     unseen = (1 - share) ** tests * chance(needed, more, share)
     return max(at_once, chance(needed, tests + more, share) - unseen)

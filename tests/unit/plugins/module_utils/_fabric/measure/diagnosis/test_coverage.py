@@ -25,13 +25,13 @@ def results(times: int, without: str = "") -> list[dict[str, Any]]:
 def test_more_readings_show_smaller_shares() -> None:
     found = coverage.rows(results(4), View(0.001, HOMES), 90)
     told = {(row["kind"], row.get("host"), row.get("group")): (row["readings"], row["share"]) for row in found}
-    assert told["port", "h3", None] == (56, 0.07)
-    assert told["group", None, "leaf1"] == (176, 0.05)
-    assert told["rail", None, None] == (224, 0.05)
+    assert told["port", "h3", None] == (56, 0.15)
+    assert told["group", None, "leaf1"] == (176, 0.1)
+    assert told["rail", None, None] == (224, 0.07)
     assert len(told) == 8 + 2 + 1
     assert coverage.text(found) == (
-        "would have shown in 95 % of runs: ports that are bad in 7 % of their tests, leaf switches that are bad in 5 % "
-        "of their tests, rails that are bad in 5 % of their tests"
+        "would have shown in 95 % of runs: ports that are bad in 15 % of their tests, leaf switches that are bad in "
+        "10 % of their tests, rails that are bad in 7 % of their tests"
     )
 
 

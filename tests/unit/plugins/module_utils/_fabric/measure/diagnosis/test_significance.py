@@ -69,3 +69,10 @@ def test_the_fewest_that_accuse_are_no_chance(tests: int, compared: int) -> None
 )
 def test_what_would_have_been_found(tests: int, ports: int, more: int, share: float | None) -> None:
     assert sensitivity(tests, 0.001, ports, more=more) == share
+
+
+# hosts and rails -> least share of bad tests of a port: what is a large part of the run hardly differs from its rest
+@pytest.mark.parametrize(("hosts", "rails", "share"), [(8, 1, 0.15), (16, 1, 0.1), (8, 2, 0.1), (8, 8, 0.07)])
+def test_in_a_small_fabric_less_would_have_been_found(hosts: int, rails: int, share: float) -> None:
+    readings = 30 * hosts * rails
+    assert sensitivity(60, 0.001, hosts * rails, more=90, readings=readings) == share

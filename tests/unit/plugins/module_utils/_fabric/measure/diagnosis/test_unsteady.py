@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.significance import (
     chance,
+    least_count,
     log_excess,
 )
 from ansible_collections.gpufabric.rdma.plugins.module_utils._fabric.measure.diagnosis.unsteady import find
@@ -68,6 +69,20 @@ def test_who_is_named(bad: list[tuple[str, str]], told: list[Any], severity: str
     found = find(fleet(dict.fromkeys(bad, 300.0)), {**POLICY, "severity": severity})
     expected = [(*one[:4], "warning" if severity == "warning" else one[4]) for one in told]
     assert [(one["kind"], one["host"], one["peer"], one["count"], one["severity"]) for one in found] == expected
+
+
+@pytest.mark.parametrize("hosts", [4, 8, 20])
+def test_the_fewest_low_readings_that_are_said_to_be_found_are_found(hosts: int) -> None:
+    ports, each = hosts, 2 * (hosts - 1)
+    to_h1 = [one for n in range(hosts) if n != 1 for one in ((f"h{n}", "h1"), ("h1", f"h{n}"))]
+    found, said = [], []
+    for count in range(1, each + 1):
+        told = find(fleet(dict.fromkeys(to_h1[:count], 300.0), hosts), POLICY)
+        found.append(any(one["severity"] == "failure" for one in told))
+        # Each low reading was followed by another one.
+        readings = hosts * (hosts - 1) + count
+        said.append(least_count(each + count, POLICY["background"], ports, readings=readings) <= count)
+    assert found == said and True in found and False in found
 
 
 def test_what_one_of_two_rails_has_is_the_rails_and_what_both_have_the_runs() -> None:
