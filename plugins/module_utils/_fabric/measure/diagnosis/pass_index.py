@@ -25,6 +25,8 @@ Result = Mapping[str, Any]
 BASE, MTU, GPU = "base", "mtu", "gpu"
 # Bytes of payload that fit into a frame on any Ethernet.
 SMALL = 1024
+# Low readings of others in a group that could be those of its leaf switch: a single one happens by chance.
+_OTHERS = 2
 OPPOSITE = {"send": "receive", "receive": "send"}
 
 
@@ -249,6 +251,18 @@ class Fleet:
     def good_partners(self, failures: Sequence[Failure], scope: Scope) -> set[str]:
         """Return whom the host or port of ``scope`` met in ``failures`` and whose own side is cleared."""
         return {label(end, scope) for f in failures for end in f.partners(scope) if self.clears(f, end)}
+
+    def met_a_weak_group(self, failures: Sequence[Failure], scope: Scope) -> bool:
+        """Return whether all partners are in one group that has other low readings: it may be their leaf switch."""
+        homes = self.view.homes
+        groups = {homes.get(host, "") for failure in failures for host, _rail in failure.partners(scope)}
+        if len(groups) != 1 or "" in groups:
+            return False
+        rails = {rail for failure in failures for rail in failure.rails}
+        low = [*(one.ends for one in self.failures), *self.flips]
+        others = [ends for ends in low if scope.host not in {host for host, _rail in ends}]
+        inside = [ends for ends in others if any(rail in rails and homes.get(host) in groups for host, rail in ends)]
+        return len(inside) >= _OTHERS
 
 
 def _ways_between(rail: str, peer_rail: str) -> list[Scope]:

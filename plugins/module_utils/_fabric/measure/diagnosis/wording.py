@@ -101,6 +101,8 @@ def is_confirmed(fleet: Fleet, cause: Cause) -> bool:
         return (len(failures) > 1 or failures[0].repeated) and _both_pass_elsewhere(fleet, failures)
     if fleet.passes[cause.layer, scope] or len(fleet.good_partners(failures, scope)) < ENOUGH_PARTNERS:
         return False
+    if fleet.met_a_weak_group(failures, scope):
+        return False
     return scope.kind != "port" or all(
         fleet.good_partners([f for f in failures if role in f.roles(f.own(scope)[0])], scope) for role in OPPOSITE
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -92,3 +93,21 @@ def test_a_leaf_switch_or_its_uplinks_on_which_nothing_passes_is_permanent_and_n
     assert find(made, {"severity": "failure", "background": 0.001}, view.homes) == []
     assert open_suspects(made, view, 0.1) == []
     assert rounds_inside(made, view, list(view.homes), left=90, named=lambda test: True) == []
+
+
+@pytest.mark.parametrize(
+    ("others", "confidence"), [(0, "confirmed"), (1, "confirmed"), (2, "suspected"), (4, "suspected")]
+)
+def test_a_port_that_failed_with_one_group_only_is_not_confirmed_while_that_group_has_other_failures(
+    others: int, confidence: str
+) -> None:
+    """Receiving from three hosts of g1 failed: the port, or the leaf switch of g1 that drops now and then."""
+    homes = {f"h{number}": f"g{number // 4}" for number in range(12)}
+    met = [("h4", "h8"), ("h5", "h8"), ("h6", "h8")]
+    more = [("h0", "h4"), ("h5", "h1"), ("h6", "h2"), ("h3", "h7")][:others]
+    fine = [(a, b) for a, b in permutations(homes, 2) if b != "h8" and (a, b) not in more]
+    row = {"where": "host", "rail": "rail0", "test": "write_bw", "unit": "Gb/s", "reason": ""}
+    made = [{**row, "client": a, "server": b, "verdict": "fail", "value": 40.0} for a, b in (*met, *more)]
+    made += [{**row, "client": a, "server": b, "verdict": "pass", "value": 97.9} for a, b in fine]
+    told = [one for one in diagnose(made, View(0.001, homes)) if one.host == "h8"]
+    assert [(one.kind, one.confidence) for one in told] == [("direction", confidence)]
