@@ -56,7 +56,7 @@ def _besides(host: Host, rails: RailMap, gpus: Mapping[str, Mapping[str, Mapping
             if port and (link := _narrowest(port, _ways(port, near), skipped, rate=rate))
         }
         if hit:
-            yield _title(other, rate), tuple(hit), next(iter(hit.values()))
+            yield _title(other, rate), tuple(hit), list(hit.values())[0]
 
 
 def _ways(port: Port, near: Collection[str]) -> list[Mapping[str, Any]]:

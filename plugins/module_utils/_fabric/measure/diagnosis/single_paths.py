@@ -38,7 +38,7 @@ def tell(result: Result) -> tuple[bool, str]:
         return False, f"{pair}: low on each of {len(counts)} single paths, so it is not one of several paths"
     if min(total for _low, total in counts.values()) < _LEAST:
         return False, ""
-    whole = all(own == counts[path][1] for path, (own, _total) in counts.items() if own)
+    whole = all(own in (0, number) for own, number in counts.values())
     if whole and _chance([one for _low, one in counts.values()], low) <= _SELDOM:
         return True, (
             f"{pair}: each reading with {_listed(what, bad)} is low, none with {_listed(what, good)}: one of several"
