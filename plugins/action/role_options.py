@@ -234,7 +234,8 @@ def _owners(given: Mapping[str, Any], variables: Mapping[str, Any]) -> list[str]
     if "rdma_fabric" not in variables:
         return []  # Options as they are in effect were judged with it before.
     try:
-        fabric = whole_fabric(variables)
+        # Its templates are evaluated where they are read: this runs for each host.
+        fabric = layers.merged({name: variables[name] for name in (layers.BASE, *layers.OVER) if name in variables})
         return [*role_variables.driver_problems(given, fabric), *role_variables.nic_problems(given, fabric)]
     except AnsibleUndefinedVariable:
         return []

@@ -22,8 +22,9 @@ def merged(layers: Mapping[str, Any]) -> Any:
     """
     found = layers[BASE]
     for name in OVER:
-        if layers.get(name):
-            found = _over(found, layers[name]) if isinstance(found, Mapping) else found
+        above = layers.get(name)
+        if above and isinstance(found, Mapping) and isinstance(above, Mapping):
+            found = _over(found, above)
     return found
 
 
